@@ -1,0 +1,1 @@
+"""Read finished runs and draw the atlas. Imports neither torch nor dpsgd."""

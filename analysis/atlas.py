@@ -1,0 +1,160 @@
+"""Read the finished cells of a runs folder and write the atlas: a table and its figures.
+
+``python -m analysis.atlas runs/`` reads files only; it needs no training code and no GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import cast
+
+import pandas as pd
+
+from analysis import schema, style
+from analysis.cells import CellTable, LeftOut, one_row_each, read_cells
+from analysis.conditions import conditions
+from analysis.figures import map as map_figure
+from analysis.lettering import without_font
+from analysis.table import unpaired
+from analysis.wording import counted, epsilon_text, plain_number
+
+_COLUMNS = 80
+_NAMED = 20
+_EPILOG = """\
+What is read: every finished runs/<run_key>/cell.json. Cells that are running,
+failed or unreadable are left out, and named.
+
+What is written, below the output folder:
+  cells.parquet     one row per run, split, slice and metric, with every setting
+  figures/map.png   rule and threshold by slice: kept, clip fraction, recall
+  figures/map.svg   the same, for print
+With more than one data set or model, each has a map of its own
+(map-<data>-<model>-2.png), and map.png is the one with the most cells.
+
+Exit code: 0 written, 2 no such folder, no finished cell, or nothing written.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the atlas and return the exit code: 0, or 2 with one line on standard error."""
+    options = _parser().parse_args(arguments)
+    out: Path = options.out or options.runs / "atlas"
+    try:
+        cells = read_cells(options.runs)
+        if cells.table.empty:
+            _say(sys.stderr, f"atlas: {options.runs}: {_none_finished(cells.left_out)}")
+            return 2
+        files = write_atlas(cells.table, out)
+    except OSError as error:
+        _say(sys.stderr, f"atlas: {error}")
+        return 2
+    _say(sys.stdout, summary(cells, files, out))
+    return 0
+
+
+def write_atlas(table: pd.DataFrame, out: Path) -> list[Path]:
+    """Write the table and every figure below ``out``; return the files."""
+    out.mkdir(parents=True, exist_ok=True)
+    files = [out / "cells.parquet"]
+    table.to_parquet(files[0], index=False)
+    runs = one_row_each(table)
+    sizes = Counter(sorted(zip(runs["data"], runs["model"], strict=True)))
+    for place, ((data, model), _) in enumerate(sizes.most_common()):
+        part = table.loc[(table["data"] == data) & (table["model"] == model), :]
+        # The number keeps names apart that differ in illegal letters only.
+        stem = f"map-{_legal(data)}-{_legal(model)}-{place + 1}" if place else "map"
+        files += style.save(map_figure.figure(part), out / "figures", stem, f"{data}, {model}")
+    return files
+
+
+def summary(cells: CellTable, files: Iterable[Path], out: Path) -> str:
+    """Return what was read, left out and written, in lines of at most 80 columns."""
+    table = cells.table
+    runs = one_row_each(table)
+    named = conditions(table)
+    baselines = list(named["part"]).count("baseline")
+    without = unpaired(table)
+    lines = [f"cells read   {len(runs)}", *_left_out(cells.left_out)]
+    lines += _wrapped("baselines", f"{baselines}" + _without(without))
+    lines += _wrapped("privacy", _privacy(runs.merge(named, on="run_key")))
+    boxes = without_font("".join(table["slice"].unique()))
+    if boxes:
+        lines += _wrapped("fonts", f"no installed font has {boxes}: drawn as boxes")
+    relative = [str(file.relative_to(out)) for file in files]
+    return "\n".join([*lines, *_wrapped("written", ", ".join(relative)), f"{'below':<13}{out}"])
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m analysis.atlas",
+        description="Write the atlas of a runs folder: a tidy table and the map.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("runs", type=Path, help="the folder that holds <run_key>/cell.json")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="where to write (RUNS/atlas)")
+    return parser
+
+
+def _none_finished(left_out: tuple[LeftOut, ...]) -> str:
+    if not left_out:
+        return f"no cells: no folder in it has a {schema.CELL_FILE}"
+    first = left_out[0]
+    return f"no finished cell ({len(left_out)} left out; {first.folder}: {first.reason})"
+
+
+def _left_out(left_out: tuple[LeftOut, ...]) -> list[str]:
+    if not left_out:
+        return ["left out     none"]
+    lines = [f"left out     {len(left_out)}"]
+    for reason in dict.fromkeys(entry.reason for entry in left_out):
+        folders = [entry.folder for entry in left_out if entry.reason == reason]
+        lines += _wrapped("", f"{reason}: {', '.join(folders)}")
+    return lines
+
+
+def _without(keys: list[str]) -> str:
+    if not keys:
+        return ""
+    more = f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else ""
+    return f"; no finished baseline for {', '.join(keys[:_NAMED])}{more}"
+
+
+def _privacy(runs: pd.DataFrame) -> str:
+    private = runs[runs["part"] == "private"]
+    by = ["shown_epsilon", "accountant", "delta", "unit"]
+    texts: list[str] = []
+    for group, cells in private.groupby(by, dropna=False):
+        epsilon, accountant, delta, unit = cast(tuple[float, str, float, str], group)
+        guarantee = f"{epsilon_text(epsilon)} ({accountant}, δ = {plain_number(delta)}, {unit})"
+        texts.append(f"{guarantee}: {counted(len(cells), 'cell')}")
+    others = len(runs) - len(private)
+    return "; ".join([*texts, *([f"{others} not private"] if others else [])])
+
+
+def _wrapped(head: str, text: str) -> list[str]:
+    indent = " " * 13
+    return textwrap.wrap(
+        text, _COLUMNS, initial_indent=f"{head:<13}", subsequent_indent=indent,
+        break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def _legal(name: str) -> str:
+    return re.sub(r"[^\w.+-]+", "_", name).strip("._")[:40] or "unnamed"
+
+
+def _say(stream: object, text: str) -> None:
+    """Write a line, with ? for letters that the terminal's encoding lacks."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    stream.write(text.encode(encoding, "replace").decode(encoding) + "\n")  # pyright: ignore[reportAttributeAccessIssue]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,1 @@
+"""One figure a file; each turns a table of cells into a matplotlib Figure."""

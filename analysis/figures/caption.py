@@ -1,0 +1,124 @@
+"""The words below the map: what protects whom, how many seeds, and what the tiles are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.cells import one_row_each
+from analysis.conditions import conditions
+from analysis.figures.map_view import MapView
+from analysis.wording import epsilon_text, plain_number
+
+_LR_SCALE = {
+    "by_norm": "the learning rate was divided by C (lr_scale=by_norm)",
+    "fixed": "the learning rate stayed the same (lr_scale=fixed), so C also scales the step",
+}
+
+
+def caption(table: pd.DataFrame, view: MapView) -> str:
+    """Return the caption as sentences. Every ε comes with its accountant, δ and unit."""
+    cells = one_row_each(table)
+    sentences = [
+        "Rows: clipping rule and threshold C; columns: slices of the data",
+        f"Data {cells['data'].iloc[0]}, model {cells['model'].iloc[0]}",
+        _privacy(cells, conditions(table)),
+        _seeds(view),
+        _learning_rate(cells),
+        _telemetry(table),
+        _holdout(table),
+        _tail(view),
+        _holes(view),
+    ]
+    return " ".join(f"{sentence}." for sentence in sentences if sentence)
+
+
+def _privacy(cells: pd.DataFrame, named: pd.DataFrame) -> str:
+    keys = named.loc[named["part"] == "private", "run_key"]
+    private = cells.loc[cells["run_key"].isin(list(keys)), :]
+    others = "Rows marked not private have no guarantee (ε = ∞)"
+    if private.empty:
+        return others
+    of_row = named.loc[named["part"] == "private", "shown_epsilon"]
+    budgets = [epsilon_text(value).removeprefix("ε = ") for value in sorted(of_row.unique())]
+    stated = f"ε = {', '.join(budgets)} ({_listed(private['accountant']).upper()})"
+    stated += f", δ = {_listed(private['delta'])}, unit {_unit(private)}"
+    stated += f", neighbours by {_listed(private['relation']).replace('_', ' ')}"
+    return f"{stated}. {others}" if len(private) < len(cells) else stated
+
+
+def _unit(cells: pd.DataFrame) -> str:
+    pairs = cells[["unit", "unit_name"]].drop_duplicates()
+    texts = [
+        str(unit) if pd.isna(name) or name == unit else f"{unit} ({name})"
+        for unit, name in pairs.itertuples(index=False)
+    ]
+    return ", ".join(texts)
+
+
+def _listed(column: Iterable[Any]) -> str:
+    stated = sorted({value for value in column if pd.notna(value)})
+    texts = [plain_number(value) if isinstance(value, float) else str(value) for value in stated]
+    return ", ".join(texts) or "not stated"
+
+
+def _seeds(view: MapView) -> str:
+    low, high = int(view.row_seeds.min()), int(view.row_seeds.max())
+    if high == 1:
+        return "Tiles: 1 seed, so no spread is shown"
+    stated = f"{low}–{high}" if low < high else f"{high}"
+    sentence = f"Tiles: mean over {stated} seeds, below it ± standard deviation"
+    if _fewer(view):
+        sentence += "; (k) where only k seeds have a value"
+    return sentence
+
+
+def _fewer(view: MapView) -> bool:
+    every = view.row_seeds[:, None]
+    return any(((panel.seeds > 0) & (panel.seeds < every)).any() for panel in view.panels)
+
+
+def _learning_rate(cells: pd.DataFrame) -> str:
+    found = cells.loc[cells["mechanism"] != "neither", "lr_scale"].dropna().unique()
+    if len(found) == 0:
+        return ""
+    texts = [_LR_SCALE.get(word, f"lr_scale={word}") for word in sorted(found)]
+    return f"Over C, {'; in other rows '.join(texts)}"
+
+
+def _telemetry(table: pd.DataFrame) -> str:
+    rows = table.loc[table["metric"].isin(["kept", "clip_fraction"]), ["private", "release"]]
+    private = rows["private"].fillna(value=False).astype(bool)
+    # A baseline's numbers are always raw: they say nothing of those beside it.
+    releases = set(rows.loc[private, "release"] if private.any() else rows["release"])
+    if not releases:
+        return ""
+    if "private" in releases:
+        return "Kept and clip fraction: diagnostic, not private"
+    if "accounted" in releases:
+        return "Kept and clip fraction: noised, and inside ε"
+    return "Kept and clip fraction: public"
+
+
+def _holdout(table: pd.DataFrame) -> str:
+    tested = (table["metric"] == "recall") & (table["split"] == "test")
+    raw = "private" in set(table.loc[tested, "release"])
+    return "Recall: the test examples are not covered by ε" if raw else ""
+
+
+def _tail(view: MapView) -> str:
+    kinds = {column.kind for column in view.columns if column.tail}
+    named = {
+        "rarity": "the rarest band",
+        "label": "labels with at most half of the median label's training examples",
+    }
+    found = [words for kind, words in named.items() if kind in kinds]
+    return f"Framed: the tail ({' and '.join(found)})" if found else ""
+
+
+def _holes(view: MapView) -> str:
+    empty = any(np.isnan(panel.mean).any() for panel in view.panels)
+    return "Hatched (–): no value, or too few examples for one" if empty else ""

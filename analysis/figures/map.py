@@ -1,0 +1,117 @@
+"""The map: what each clipping rule kept of each slice, how often it clipped, and the recall lost.
+
+Rows are rules and thresholds, columns are slices. Kept leads, for the clip fraction saturates.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+
+from analysis import style
+from analysis.figures.caption import caption
+from analysis.figures.layout import ABOUT, LEADING, MARGIN, Layout, lay_out
+from analysis.figures.map_view import MapView, map_view
+from analysis.figures.panels import Panel
+from analysis.figures.tiles import draw_names, draw_tiles
+from analysis.lettering import fonts_for, one_line, wrap
+
+
+def figure(table: pd.DataFrame) -> Figure:
+    """Draw the map of the cells of one data set and one model.
+
+    ``table`` is ``read_cells(...).table``, or any part of it that holds whole cells. Panels stand
+    below or beside each other, whichever is larger when printed on a page.
+
+    Raises ``ValueError``: no cells, or cells of more than one data set or model.
+    """
+    with style.drawing():
+        view = map_view(table)
+        return _draw(view, caption(table, view))
+
+
+def _draw(view: MapView, words: str) -> Figure:
+    layout = lay_out(view)
+    wide, high = layout.size
+    text = wrap(words, wide - 2 * MARGIN, style.TEXT)
+    high += (text.count("\n") + 1) * LEADING * style.TEXT + 2 * MARGIN
+    drawn = style.Page(figsize=(wide, high), facecolor=style.PAPER)
+    for place, panel in enumerate(view.panels):
+        corner = layout.corner(place)
+        axes = _axes(drawn, corner, layout.grid.size)
+        draw_tiles(axes, layout.grid, panel, view.row_seeds.tolist())
+        draw_names(axes, layout.grid, view.columns, layout.names)
+        _title(axes, layout, f"{'abc'[place]}  {panel.title}", layout.abouts[place])
+        if place == 0 or layout.labels_each:
+            _row_labels(axes, layout, view)
+        else:
+            axes.set_yticks([])
+        _bar(drawn, (corner[0], corner[1] + layout.grid.size[1]), panel)
+    drawn.text(MARGIN / wide, MARGIN / high, text, va="bottom", fontsize=style.TEXT,
+               color=style.INK, linespacing=1.25, parse_math=False,
+               fontfamily=list(fonts_for(text)), gid="caption")  # fmt: skip
+    return drawn
+
+
+def _axes(drawn: Figure, corner: tuple[float, float], size: tuple[float, float]) -> Axes:
+    """Add axes whose data are inches, y down; ``corner`` is counted from the figure's top left."""
+    wide, high = drawn.get_size_inches()
+    place = (corner[0] / wide, 1 - (corner[1] + size[1]) / high, size[0] / wide, size[1] / high)
+    axes = drawn.add_axes(place)
+    axes.set(xlim=(0, size[0]), ylim=(size[1], 0))
+    axes.set_frame_on(False)
+    axes.tick_params(length=0)
+    return axes
+
+
+def _title(axes: Axes, layout: Layout, title: str, about: str) -> None:
+    high = layout.above_names
+    axes.text(0, -high, about, va="top", fontsize=ABOUT, color=style.MUTED, linespacing=1.2)
+    axes.set_title(title, loc="left", y=1.0, pad=high * 72 + 2.5, fontweight="bold",
+                   fontsize=style.HEADING, color=style.INK)  # fmt: skip
+
+
+def _row_labels(axes: Axes, layout: Layout, view: MapView) -> None:
+    grid = layout.grid
+    middle = [top + grid.tile[1] / 2 for top in grid.top]
+    axes.set_yticks(middle, [row.label for row in view.rows], fontsize=style.TEXT)
+    for row, y, label in zip(view.rows, middle, axes.get_yticklabels(), strict=True):
+        label.set(color=style.INK, va="bottom" if row.detail else "center_baseline")
+        if row.detail:
+            _left_text(axes, 0.05, y, row.detail, style.SMALL, ha="right", va="top")
+    for _, run in groupby(enumerate(view.rows), key=lambda pair: (pair[1].group, pair[1].note)):
+        place, row = next(run)
+        bold: dict[str, Any] = {"fontweight": "bold", "color": style.INK, "ha": "left"}
+        bold["va"] = "bottom" if row.note else "center_baseline"
+        _left_text(axes, layout.labels, middle[place], row.group, style.TEXT, **bold)
+        if row.note:
+            _left_text(axes, layout.labels, middle[place], row.note, style.SMALL, va="top")
+    _left_text(axes, 0.05, -0.03, "n test", style.SMALL, ha="right", va="bottom")
+
+
+def _left_text(
+    axes: Axes, distance: float, y: float, text: str, points: float, **properties: Any
+) -> None:
+    text = one_line(text)
+    looks: dict[str, Any] = {"color": style.MUTED, "parse_math": False, "fontsize": points}
+    axes.text(-distance, y, text, fontfamily=list(fonts_for(text)), **(looks | properties))
+
+
+def _bar(drawn: Figure, corner: tuple[float, float], panel: Panel, gap: float = 0.1) -> None:
+    wide = min(1.6, float(drawn.axes[-1].get_xlim()[1]) / 2)
+    axes = _axes(drawn, (corner[0], corner[1] + gap), (wide, 0.07))
+    norm = Normalize(*panel.limits)
+    bar = drawn.colorbar(ScalarMappable(norm, panel.cmap), cax=axes, orientation="horizontal")
+    bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
+    low, high = panel.limits
+    ticks = [low, (low + high) / 2, high]
+    bar.set_ticks(ticks, labels=[f"{tick:.2g}".replace("-", "−") for tick in ticks])
+    bar.ax.tick_params(labelsize=style.SMALL, length=1.5, pad=1, color=style.EDGE)
+    axes.text(1.07, 0.5, panel.dark, transform=axes.transAxes, va="center_baseline",
+              fontsize=style.SMALL, color=style.MUTED)  # fmt: skip

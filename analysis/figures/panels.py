@@ -1,0 +1,145 @@
+"""The three heat maps as arrays: kept, clip fraction, and recall against the baseline."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from matplotlib.colors import Colormap
+
+from analysis import style
+from analysis.slices import SliceColumn
+from analysis.table import against_baseline, over_seeds
+from analysis.wording import counted
+
+_RECALL_LEVEL = ("recall", "test", "value")
+_RECALL_CHANGE = ("recall", "test", "difference")
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A heat map. ``mean``, ``sd`` and ``seeds`` are ``[rows, columns]``; NaN is "no value".
+
+    ``plain`` rows are printed without colour, for they are not on the scale ``limits``.
+    """
+
+    title: str
+    about: str
+    dark: str
+    mean: np.ndarray
+    sd: np.ndarray
+    seeds: np.ndarray
+    plain: np.ndarray
+    cmap: Colormap
+    limits: tuple[float, float]
+    signed: bool
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The cells of a map: ``named`` by ``conditions``; ``plain`` marks the baseline rows."""
+
+    table: pd.DataFrame
+    named: pd.DataFrame
+    columns: list[SliceColumn]
+    plain: np.ndarray
+
+    def arrays(self, metric: str, split: str, column: str) -> tuple[np.ndarray, ...]:
+        """Return mean, sd and seeds of ``column``, each ``[rows, columns]``."""
+        chosen = (self.table["metric"] == metric) & (self.table["split"] == split)
+        rows = self.table.loc[chosen]
+        if column == "difference":
+            rows = against_baseline(rows, self.table)
+        found = over_seeds(rows, self.named, column).set_index(["condition", "slice_kind", "slice"])
+        every = [
+            (row, column.kind, column.name)
+            for row in range(len(self.plain))
+            for column in self.columns
+        ]
+        filled = found[["mean", "sd", "seeds"]].reindex(pd.MultiIndex.from_tuples(every))
+        values = filled.to_numpy(float).reshape(len(self.plain), len(self.columns), 3)
+        return values[..., 0], values[..., 1], np.nan_to_num(values[..., 2])
+
+
+def kept(cells: Cells) -> Panel:
+    """Return the share of the gradient norm that was left after clipping."""
+    mean, sd, seeds = cells.arrays("kept", "train", "value")
+    return Panel(
+        title="Kept",
+        about="share of the gradient norm that was left after clipping, over the whole training",
+        dark="dark: little kept",
+        mean=mean,
+        sd=sd,
+        seeds=seeds,
+        plain=cells.plain,
+        cmap=style.SURVIVING,
+        limits=(0.0, _reach(mean[~cells.plain])),
+        signed=False,
+    )
+
+
+def clip_fraction(cells: Cells) -> Panel:
+    """Return the share of units that were clipped in any clip group."""
+    mean, sd, seeds = cells.arrays("clip_fraction", "train", "value")
+    return Panel(
+        title="Clip fraction",
+        about="share of the units that were clipped at all, over the whole training",
+        dark="dark: most clipped",
+        mean=mean,
+        sd=sd,
+        seeds=seeds,
+        plain=cells.plain,
+        cmap=style.LOST,
+        limits=(0.0, 1.0),
+        signed=False,
+    )
+
+
+def recall(cells: Cells, without: int) -> Panel:
+    """Return recall minus baseline recall; recall itself where there is nothing to compare with.
+
+    ``without`` is the number of cells whose baseline is not in the table.
+    """
+    level = cells.arrays(*_RECALL_LEVEL)
+    change = cells.arrays(*_RECALL_CHANGE)
+    compared = change[0][~cells.plain]
+    if not np.isfinite(compared).any():
+        return Panel(
+            title="Recall (no baseline)",
+            about="test split; no cell here has a baseline to compare with: not a difference",
+            dark="dark: low recall",
+            mean=level[0],
+            sd=level[1],
+            seeds=level[2],
+            plain=np.zeros_like(cells.plain),
+            cmap=style.SURVIVING,
+            limits=(0.0, 1.0),
+            signed=False,
+        )
+    mean, sd, seeds = (_rows_of(cells.plain, a, b) for a, b in zip(level, change, strict=True))
+    but = f"; without {counted(without, 'cell')} that had no finished baseline" if without else ""
+    reach = max(0.2, _reach(np.abs(compared)))  # a change of .01 must not look like a loss
+    return Panel(
+        title="Recall − baseline recall",
+        about=f"test split, paired seed by seed; the baseline row is recall itself{but}",
+        dark="dark: recall lost",
+        mean=mean,
+        sd=sd,
+        seeds=seeds,
+        plain=cells.plain,
+        cmap=style.CHANGE,
+        limits=(-reach, reach),
+        signed=True,
+    )
+
+
+def _rows_of(plain: np.ndarray, level: np.ndarray, change: np.ndarray) -> np.ndarray:
+    return np.where(plain[:, None], level, change)
+
+
+def _reach(values: np.ndarray) -> float:
+    """Return the largest value, up to the next tenth, for a scale that starts at zero."""
+    finite: list[float] = values[np.isfinite(values)].tolist()
+    return max(0.1, math.ceil(max(finite, default=1.0) * 10 - 1e-9) / 10)

@@ -1,0 +1,83 @@
+"""Names and dtypes of everything that a run leaves behind. Standard library only.
+
+Training writes by this page and the atlas reads by it; it is all that ``dpsgd`` may import from
+``analysis``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+SCHEMA_VERSION = 1
+
+SPLITS = ("train", "validation", "test")
+SLICE_KINDS = ("all", "label", "rarity")
+RELEASES = ("public", "accounted", "private")
+
+QUANTILES = (10, 25, 50, 75, 90)
+STATS_BY_SLICE = (
+    "units",
+    "clip_fraction",
+    "kept",
+    *(f"norm_before_q{q}" for q in QUANTILES),
+    *(f"norm_after_q{q}" for q in QUANTILES),
+)
+STATS_OF_BATCH = ("cosine", "relative_length", "noise_norm", "snr", "loss", "threshold")
+STATS = STATS_BY_SLICE + STATS_OF_BATCH
+
+METRICS_BY_SLICE = ("accuracy", "recall", "nll", "brier", "ece", "ece_calibrated")
+METRICS_OVERALL = ("macro_accuracy", "tail_worst", "tail_band")
+METRICS_OF_TRAINING = ("clip_fraction", "kept")
+METRICS = METRICS_BY_SLICE + METRICS_OVERALL + METRICS_OF_TRAINING
+
+GROUP_ALL = "all"
+"""The clip group that stands for all of them: clipped in any, kept over the joint norm."""
+
+TELEMETRY: Mapping[str, str] = MappingProxyType(
+    {
+        "step": "int64",
+        "unit": "string",
+        "slice_kind": "string",
+        "slice": "string",
+        "group": "string",
+        "stat": "string",
+        "value": "float64",
+        "n": "int64",
+        "release": "string",
+    }
+)
+
+EVALUATION: Mapping[str, str] = MappingProxyType(
+    {
+        "step": "int64",
+        "split": "string",
+        "slice_kind": "string",
+        "slice": "string",
+        "metric": "string",
+        "value": "float64",
+        "n": "int64",
+        "lo": "float64",
+        "hi": "float64",
+        "release": "string",
+    }
+)
+
+CELL_METRICS: Mapping[str, str] = MappingProxyType(
+    {name: dtype for name, dtype in EVALUATION.items() if name != "step"}
+)
+"""``cell.json`` holds these as columns under ``metrics``: final evaluation, and clip fraction and
+kept over the whole of training (``split`` train)."""
+
+STATUSES = ("RUNNING", "FINISHED", "FAILED", "KILLED")
+MECHANISMS = ("private", "clip_only", "noise_only", "neither")
+
+TELEMETRY_FILE = "telemetry.parquet"
+EVALUATION_FILE = "evaluation.parquet"
+PREDICTIONS_FILE = "predictions.parquet"
+CELL_FILE = "cell.json"
+STATUS_FILE = "status.json"
+LEDGER_FILE = "ledger.json"
+LEDGER_PAGE = "ledger.md"
+CONFIG_FILE = "config.yaml"
+MODEL_FILE = "model.pt"

@@ -1,0 +1,27 @@
+"""Accounting: what an event costs, and the noise or the steps that a budget allows."""
+
+from dpsgd.accounting.accountant import Accountant, Relation, neighbouring_relation
+from dpsgd.accounting.calibration import largest_steps
+from dpsgd.accounting.delta import check_delta, default_delta
+from dpsgd.accounting.describe import format_delta, format_epsilon
+from dpsgd.accounting.events import joint_multiplier, no_privacy, poisson_gaussian
+from dpsgd.accounting.library import DpEvent
+from dpsgd.accounting.pld import PLD
+from dpsgd.accounting.rdp import RDP
+
+__all__ = [
+    "PLD",
+    "RDP",
+    "Accountant",
+    "DpEvent",
+    "Relation",
+    "check_delta",
+    "default_delta",
+    "format_delta",
+    "format_epsilon",
+    "joint_multiplier",
+    "largest_steps",
+    "neighbouring_relation",
+    "no_privacy",
+    "poisson_gaussian",
+]

@@ -1,0 +1,149 @@
+"""The fast engine: one forward pass, one short backward pass, no per-unit gradients in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from dpsgd.clipping.groups import Groups
+from dpsgd.engine.gradients import Loss, NoUnits, UnitGradients, trainable
+from dpsgd.engine.layers import Layer, fast_layer, squared_weight_norm
+from dpsgd.engine.materialised import Materialised
+from dpsgd.engine.recorder import Use, recording
+from dpsgd.errors import PrivacyError
+
+
+@dataclass(frozen=True)
+class Bookkeeping:
+    """Book-keeping for ``nn.Linear`` and ``nn.Conv2d`` (``conf/engine/bookkeeping.yaml``).
+
+    A model with any other trainable parameter, or with parameters tied between modules, takes the
+    general path as a whole: ``Materialised``.
+    """
+
+    name: str
+
+    def capture(
+        self, model: nn.Module, loss: Loss, inputs: Tensor, targets: Tensor, groups: Groups
+    ) -> UnitGradients:
+        """Run the model on ``inputs`` and keep each layer's input and output gradient.
+
+        Raises PrivacyError if a layer with trainable parameters was not called as a module.
+        """
+        layers = fast_layers(model)
+        if layers is None:
+            return Materialised(self.name).capture(model, loss, inputs, targets, groups)
+        like = trainable(model)
+        if len(inputs) == 0:
+            return NoUnits(like, groups)
+        with recording(model, layers) as recorder:
+            losses = loss(model(inputs), targets)
+            if losses.requires_grad:
+                torch.autograd.grad(losses.sum(), recorder.anchor, allow_unused=True)
+        idle = [name for name in layers if name not in recorder.uses]
+        if idle:
+            raise PrivacyError(
+                f"layer {idle[0]!r} has trainable parameters and was never called as a module; "
+                "freeze it, or use engine=materialised"
+            )
+        parts = _parts(layers, recorder.uses, like)
+        return RecordedGradients(parts, losses.detach(), groups)
+
+
+def fast_layers(model: nn.Module) -> dict[str, nn.Module] | None:
+    """Return the modules with trainable parameters by name, or None unless all have a fast path
+    and no parameter is shared between two of them."""
+    owners: dict[str, nn.Module] = {}
+    seen: set[int] = set()
+    for name, module in model.named_modules():
+        own = [p for p in module.parameters(recurse=False) if p.requires_grad]
+        if not own:
+            continue
+        if fast_layer(module) is None or any(id(p) in seen for p in own):
+            return None
+        seen.update(id(p) for p in own)
+        owners[name] = module
+    return owners
+
+
+@dataclass(frozen=True)
+class Part:
+    """One parameter and the uses of its layer."""
+
+    layer: Layer
+    module: nn.Module
+    kind: str
+    uses: list[Use]
+
+    def squared_norm(self) -> Tensor:
+        """``[units]`` squared norm of the parameter's gradient, summed over uses first."""
+        captured = [use.values() for use in self.uses]
+        if self.kind == "bias":
+            total = sum((self.layer.bias_rows(g) for _, g in captured[1:]),
+                        self.layer.bias_rows(captured[0][1]))  # fmt: skip
+            return total.square().sum(1)
+        rows = [self.layer.rows(self.module, a, g) for a, g in captured]
+        a = rows[0][0] if len(rows) == 1 else torch.cat([r[0] for r in rows], dim=1)
+        g = rows[0][1] if len(rows) == 1 else torch.cat([r[1] for r in rows], dim=1)
+        return squared_weight_norm(a, g)
+
+    def weighted_sum(self, weights: Tensor) -> Tensor:
+        """Σ_u w_u·grad_u given ``[units]`` weights."""
+        total: Tensor | None = None
+        for use in self.uses:
+            a, g = use.values()
+            if self.kind == "bias":
+                part = weights @ self.layer.bias_rows(g)
+            else:
+                scaled = g * weights.view(-1, *(1,) * (g.dim() - 1))
+                part = self.layer.weight_sum(self.module, a, scaled)
+            total = part if total is None else total + part
+        if total is None:
+            raise PrivacyError("a layer without a use has no gradient")
+        return total
+
+
+@dataclass(frozen=True)
+class RecordedGradients:
+    """The captured uses of one batch, by parameter name."""
+
+    parts: dict[str, Part]
+    losses: Tensor
+    groups: Groups
+
+    def norms(self) -> Tensor:
+        """``[units, groups]`` norms."""
+        squared = [
+            torch.stack([self.parts[name].squared_norm() for name in members]).sum(0)
+            for members in self.groups.parameters
+        ]
+        return torch.stack(squared, dim=1).sqrt()
+
+    def weighted_sum(self, weights: Tensor) -> dict[str, Tensor]:
+        """Σ_u w_ug·grad_u for every parameter."""
+        return {
+            name: part.weighted_sum(weights[:, self.groups.index_of(name)].to(self.losses.dtype))
+            for name, part in self.parts.items()
+        }
+
+
+def _parts(
+    layers: dict[str, nn.Module], uses: dict[str, list[Use]], like: dict[str, Tensor]
+) -> dict[str, Part]:
+    parts: dict[str, Part] = {}
+    for name in like:
+        owner, _, kind = name.rpartition(".")
+        layer = fast_layer(layers[owner])
+        if layer is None:
+            raise PrivacyError(f"layer {owner!r} has no fast path")
+        reached = [use for use in uses[owner] if use.g is not None]
+        if not reached:
+            zero = uses[owner][0]
+            raise PrivacyError(
+                f"layer {zero.layer!r} does not reach the loss; freeze it, or use "
+                "engine=materialised"
+            )
+        parts[name] = Part(layer, layers[owner], kind, reached)
+    return parts
