@@ -54,7 +54,7 @@ def pld_epsilon(event: DpEvent, relation: NeighboringRelation, delta: float, gri
     Connect-the-dots rounding (Doroshenko et al., PoPETs 2022), which never understates.
     """
     accountant = PLDAccountant(relation, value_discretization_interval=grid)
-    _compose(accountant, event, relation)
+    _compose(accountant, "pld", event)
     return float(accountant.get_epsilon(delta))
 
 
@@ -67,7 +67,7 @@ def rdp_epsilon(
     """
     accountant = RdpAccountant(list(orders), relation)
     with _quiet():
-        _compose(accountant, event, relation)
+        _compose(accountant, "rdp", event)
     # Rounding can push a tiny divergence below zero, which the conversion would read as ε = 0.
     sound = accountant.rdp >= 0
     if not sound.any():
@@ -103,14 +103,10 @@ def _quiet() -> Generator[None]:
         logger.setLevel(level)
 
 
-def _compose(accountant: PrivacyAccountant, event: DpEvent, relation: NeighboringRelation) -> None:
+def _compose(accountant: PrivacyAccountant, name: str, event: DpEvent) -> None:
     try:
         accountant.compose(event)
     except UnsupportedEventError as error:
-        name = type(accountant).__name__
-        raise ConfigError(
-            "accountant",
-            name,
-            f"cannot account for this event under {relation.name.lower()}",
-            str(error),
-        ) from error
+        relation = accountant.neighboring_relation.name.lower()
+        allowed = f"cannot account for this event under relation={relation}"
+        raise ConfigError("accountant", name, allowed, str(error)) from error

@@ -1,0 +1,1 @@
+"""Models small enough for an atlas. None of them mixes rows."""

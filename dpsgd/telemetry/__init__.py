@@ -1,0 +1,1 @@
+"""What clipping did to whom, over time."""

@@ -1,0 +1,90 @@
+"""What a data source hands over: three splits, with what is declared about them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+import numpy as np
+from torch import Tensor
+
+from dpsgd.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Split:
+    """One split: ``inputs`` [n, ...], ``labels`` [n] int64, ``example`` [n] stable row ids of the
+    source, and ``columns`` by name for slices (may be empty)."""
+
+    name: str
+    inputs: Tensor
+    labels: Tensor
+    example: np.ndarray
+    columns: Mapping[str, np.ndarray]
+
+    def __post_init__(self) -> None:
+        lengths = {len(self.inputs), len(self.labels), len(self.example)}
+        lengths |= {len(values) for values in self.columns.values()}
+        if len(lengths) != 1:
+            raise ConfigError("data", self.name, f"columns of unequal lengths {sorted(lengths)}")
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A data set ready to train on.
+
+    ``keep`` is the declared share of each class that training keeps: configuration, and so public,
+    not a count. ``notes`` say which statistics were computed from the data.
+    """
+
+    name: str
+    train: Split
+    validation: Split
+    test: Split
+    classes: tuple[str, ...]
+    keep: tuple[float, ...]
+    holdout: Literal["public", "private"]
+    fingerprint: str
+    notes: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.keep) != len(self.classes):
+            raise ConfigError("data.keep", self.keep, f"needs {len(self.classes)} shares")
+        for split in (self.train, self.validation, self.test):
+            if len(split) and not 0 <= int(split.labels.min()) <= int(split.labels.max()) < len(
+                self.classes
+            ):
+                raise ConfigError("data", split.name, "has a label outside its classes")
+
+    def split(self, name: str) -> Split:
+        """Return train, validation or test."""
+        return {s.name: s for s in (self.train, self.validation, self.test)}[name]
+
+
+class DataSource(Protocol):
+    """Settings that load one data set."""
+
+    name: str
+    seed: int
+
+    def load(self, cache: Path) -> Bundle:
+        """Read the data; ``cache`` is a folder for parsed copies."""
+        ...
+
+
+def fingerprint_of(splits: Sequence[Split]) -> str:
+    """Return the SHA-256 (hex) of every array of every split."""
+    digest = hashlib.sha256()
+    for split in splits:
+        arrays = [split.inputs.numpy(), split.labels.numpy(), split.example]
+        arrays += [split.columns[name] for name in sorted(split.columns)]
+        for array in arrays:
+            digest.update(f"{split.name} {array.dtype} {array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()

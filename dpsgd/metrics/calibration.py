@@ -1,0 +1,37 @@
+"""Expected calibration error, and what a calibrated model of the same size would show."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def bin_index(confidence: np.ndarray, bins: int) -> np.ndarray:
+    """Return each confidence's equal-width bin on [0, 1]; the last bin is closed, so 1.0 is in it."""
+    return np.minimum((confidence * bins).astype(np.int64), bins - 1)
+
+
+def ece(confidence: np.ndarray, correct: np.ndarray, bins: int = 15) -> float:
+    """Return Σ_b (n_b/n)·|accuracy_b − confidence_b| (Guo et al., ICML 2017, equation 3).
+
+    ``confidence`` and ``correct`` are ``[n]``; NaN for n = 0.
+    """
+    if len(confidence) == 0:
+        return float("nan")
+    return float(ece_of_draws(confidence, correct[None], bins)[0])
+
+
+def ece_of_draws(confidence: np.ndarray, correct: np.ndarray, bins: int = 15) -> np.ndarray:
+    """Return the ECE ``[draws]`` of every row of ``correct`` ``[draws, n]``."""
+    one_hot = bin_index(confidence, bins)[:, None] == np.arange(bins)
+    gaps = (correct - confidence) @ one_hot.astype(np.float64)
+    return np.abs(gaps).sum(1) / len(confidence)
+
+
+def ece_calibrated(
+    confidence: np.ndarray, generator: np.random.Generator, draws: int = 200, bins: int = 15
+) -> np.ndarray:
+    """Return ``draws`` ECEs of a perfectly calibrated model with these confidences: its labels are
+    right with just these probabilities. Their mean is what an ECE of this n is to be read beside.
+    """
+    correct = generator.random((draws, len(confidence))) < confidence
+    return ece_of_draws(confidence, correct, bins)

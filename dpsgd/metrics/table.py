@@ -1,0 +1,197 @@
+"""Every metric of every slice, each with n and an interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analysis import schema
+from dpsgd.metrics.calibration import bin_index, ece_calibrated
+from dpsgd.metrics.intervals import percentiles, resample_weights, wilson
+from dpsgd.slices.table import SliceTable
+
+BINS = 15
+MIN_PROBABILITY = 1e-12
+NAN = float("nan")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with its n and 95 % interval; NaN where there is nothing to say."""
+
+    value: float
+    n: int
+    lo: float
+    hi: float
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Per-example figures of a split."""
+
+    labels: np.ndarray
+    correct: np.ndarray
+    confidence: np.ndarray
+    nll: np.ndarray
+    brier: np.ndarray
+
+    def of(self, chosen: np.ndarray) -> _Rows:
+        return _Rows(
+            self.labels[chosen], self.correct[chosen], self.confidence[chosen],
+            self.nll[chosen], self.brier[chosen],
+        )  # fmt: skip
+
+
+def evaluate(
+    probabilities: np.ndarray, labels: np.ndarray, slices: SliceTable,
+    tail_classes: Sequence[int], *, step: int, split: str, release: str,
+    generator: np.random.Generator, min_n: int,
+) -> pd.DataFrame:  # fmt: skip
+    """Return the rows of ``schema.EVALUATION`` for one split.
+
+    Args:
+        probabilities: ``[n, classes]``, rows summing to 1.
+        labels: ``[n]`` integers.
+        slices: the split's slices.
+        tail_classes: labels of the tail band, for ``tail_band``.
+        step: the training step of the model.
+        split: one of ``schema.SPLITS``.
+        release: one of ``schema.RELEASES``.
+        generator: for the bootstrap; global random state is not touched.
+        min_n: below it ECE is null and a slice cannot be the worst one.
+
+    A slice without examples has null metrics and n = 0, never 0. Raises ValueError for
+    probabilities that are not finite.
+
+    """
+    rows = _per_example(probabilities, labels)
+    found: list[tuple[str, str, str, Estimate]] = []
+    for i, (kind, name) in enumerate(slices.keys):
+        chosen = rows.of(slices.membership[:, i])
+        for metric, estimate in _slice_metrics(chosen, generator, min_n).items():
+            found.append((kind, name, metric, estimate))
+    for metric, estimate in _overall(rows, slices, tail_classes, generator, min_n).items():
+        found.append(("all", "all", metric, estimate))
+    frame = pd.DataFrame(
+        [
+            (step, split, kind, name, metric, e.value, e.n, e.lo, e.hi, release)
+            for kind, name, metric, e in found
+        ],
+        columns=list(schema.EVALUATION),
+    )
+    return frame.astype(dict(schema.EVALUATION))
+
+
+def _per_example(probabilities: np.ndarray, labels: np.ndarray) -> _Rows:
+    probabilities = probabilities.astype(np.float64)
+    bad = int((~np.isfinite(probabilities).all(axis=1)).sum())
+    if bad:
+        raise ValueError(f"the probabilities of {bad} of {len(probabilities)} rows are not finite")
+    own = probabilities[np.arange(len(labels)), labels]
+    one_hot = np.eye(probabilities.shape[1])[labels]
+    return _Rows(
+        labels=labels,
+        correct=(probabilities.argmax(1) == labels).astype(np.float64),
+        confidence=probabilities.max(1, initial=0.0),
+        nll=-np.log(np.maximum(own, MIN_PROBABILITY)),
+        brier=np.square(probabilities - one_hot).sum(1),
+    )
+
+
+def _slice_metrics(
+    rows: _Rows, generator: np.random.Generator, min_n: int
+) -> dict[str, Estimate]:
+    n = len(rows.labels)
+    if n == 0:
+        return {metric: Estimate(NAN, 0, NAN, NAN) for metric in schema.METRICS_BY_SLICE}
+    drawn = resample_weights(n, generator)
+    result = {
+        "accuracy": _share(rows.correct),
+        "recall": _recall(rows, drawn),
+        "nll": _mean(rows.nll, drawn),
+        "brier": _mean(rows.brier, drawn),
+    }
+    if n < min_n:
+        nothing = Estimate(NAN, n, NAN, NAN)
+        return result | {"ece": nothing, "ece_calibrated": nothing}
+    gap = (rows.correct - rows.confidence)[:, None]
+    gap = gap * (bin_index(rows.confidence, BINS)[:, None] == np.arange(BINS))
+    result["ece"] = Estimate(
+        float(np.abs(gap.sum(0)).sum() / n), n, *percentiles(np.abs(drawn @ gap).sum(1) / n)
+    )
+    null = ece_calibrated(rows.confidence, generator, bins=BINS)
+    result["ece_calibrated"] = Estimate(float(null.mean()), n, *percentiles(null))
+    return result
+
+
+def _share(correct: np.ndarray) -> Estimate:
+    return Estimate(float(correct.mean()), len(correct), *wilson(int(correct.sum()), len(correct)))
+
+
+def _mean(values: np.ndarray, drawn: np.ndarray) -> Estimate:
+    return Estimate(float(values.mean()), len(values), *percentiles(drawn @ values / len(values)))
+
+
+def _recall(rows: _Rows, drawn: np.ndarray) -> Estimate:
+    """Mean recall over the classes present; of one class it is that class's accuracy."""
+    classes = np.unique(rows.labels)
+    if len(classes) == 1:
+        return _share(rows.correct)
+    value, resampled = _mean_recall(rows, drawn, classes)
+    return Estimate(value, len(rows.labels), *percentiles(resampled))
+
+
+def _mean_recall(
+    rows: _Rows, drawn: np.ndarray, classes: np.ndarray
+) -> tuple[float, np.ndarray]:
+    of_class = (rows.labels[:, None] == classes).astype(np.float64)
+    right = of_class * rows.correct[:, None]
+    value = float(np.mean(right.sum(0) / of_class.sum(0)))
+    counts = drawn @ of_class
+    per_class = np.divide(
+        drawn @ right, counts, out=np.full_like(counts, NAN), where=counts > 0
+    )
+    present = np.isfinite(per_class)
+    summed = np.where(present, per_class, 0.0).sum(1)
+    return value, np.divide(summed, present.sum(1), out=np.full(len(summed), NAN),
+                            where=present.any(1))  # fmt: skip
+
+
+def _overall(
+    rows: _Rows, slices: SliceTable, tail_classes: Sequence[int],
+    generator: np.random.Generator, min_n: int,
+) -> dict[str, Estimate]:  # fmt: skip
+    n = len(rows.labels)
+    if n == 0:
+        return {metric: Estimate(NAN, 0, NAN, NAN) for metric in schema.METRICS_OVERALL}
+    drawn = resample_weights(n, generator)
+    in_tail = np.isin(rows.labels, list(tail_classes))
+    tail = Estimate(NAN, 0, NAN, NAN)
+    if in_tail.any():
+        of_tail = rows.of(in_tail)
+        tail = _recall(of_tail, resample_weights(len(of_tail.labels), generator))
+    return {
+        "macro_accuracy": _recall(rows, drawn),
+        "tail_worst": _worst(rows, slices, drawn, min_n),
+        "tail_band": tail,
+    }
+
+
+def _worst(rows: _Rows, slices: SliceTable, drawn: np.ndarray, min_n: int) -> Estimate:
+    """Lowest accuracy over all slices of at least ``min_n`` examples, n being that slice's."""
+    member = slices.membership.astype(np.float64)
+    sizes = member.sum(0)
+    large = np.flatnonzero(sizes >= max(min_n, 1))
+    if len(large) == 0:
+        return Estimate(NAN, 0, NAN, NAN)
+    accuracy = (rows.correct @ member)[large] / sizes[large]
+    counts = drawn @ member[:, large]
+    resampled = np.divide(
+        (drawn * rows.correct) @ member[:, large], counts,
+        out=np.ones_like(counts), where=counts > 0,
+    ).min(1)  # fmt: skip
+    worst = int(np.argmin(accuracy))
+    return Estimate(float(accuracy[worst]), int(sizes[large[worst]]), *percentiles(resampled))

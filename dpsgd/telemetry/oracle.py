@@ -1,0 +1,110 @@
+"""Raw telemetry: norms and clip fractions as they were, a diagnostic outside ε."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from analysis import schema
+from dpsgd.errors import ConfigError
+from dpsgd.telemetry.reduce import Reduced, reduce_window, window_rows
+from dpsgd.telemetry.recorder import Row, SliceKeys, StepFacts
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """Settings of raw telemetry (``conf/telemetry/oracle.yaml``)."""
+
+    name: str
+    window: int
+    bias_every: int
+
+    def __post_init__(self) -> None:
+        for key in ("window", "bias_every"):
+            if getattr(self, key) < 1:
+                raise ConfigError(key, getattr(self, key), "must be a number of steps above 0")
+
+    def start(
+        self, unit: str, groups: tuple[str, ...], keys: SliceKeys, membership: np.ndarray
+    ) -> OracleRecorder:
+        """Return the recorder of one run; ``membership`` is ``[n, slices]`` of the train split."""
+        return OracleRecorder(self, unit, groups, keys, membership)
+
+
+@dataclass
+class OracleRecorder:
+    """Buffers steps and reduces them a window at a time. Every row is ``private``."""
+
+    settings: Oracle
+    unit: str
+    groups: tuple[str, ...]
+    keys: SliceKeys
+    membership: np.ndarray
+    rows: list[Row] = field(default_factory=list)
+    clip_fraction: float | None = None
+    _buffer: list[StepFacts] = field(default_factory=list)
+    _sums: list[Reduced] = field(default_factory=list)
+
+    def wants_bias(self, step: int) -> bool:
+        """Whether ``step`` is one of every ``bias_every``."""
+        return step % self.settings.bias_every == 0
+
+    def add(self, facts: StepFacts) -> None:
+        """Buffer one step; reduce when the window is full."""
+        self._buffer.append(facts)
+        if len(self._buffer) >= self.settings.window:
+            self.finish()
+
+    def add_bias(self, step: int, values: dict[str, float]) -> None:
+        """Keep one row a value."""
+        for stat, value in values.items():
+            self.rows.append(self._row(step, schema.GROUP_ALL, stat, value))
+
+    def finish(self) -> None:
+        """Reduce the buffer to rows."""
+        if not self._buffer:
+            return
+        step = self._buffer[-1].step
+        records = np.concatenate([f.records.cpu().numpy() for f in self._buffer])
+        norms = np.concatenate([f.norms.double().cpu().numpy() for f in self._buffer])
+        weights = np.concatenate([f.weights.double().cpu().numpy() for f in self._buffer])
+        losses = np.concatenate([f.losses.double().cpu().numpy() for f in self._buffer])
+        reduced = reduce_window(norms, weights, self.membership[records])
+        self.rows += window_rows(reduced, self.unit, step, self.groups, self.keys)
+        loss = float(losses.mean()) if len(losses) else None
+        self.rows.append(self._row(step, schema.GROUP_ALL, "loss", loss, len(losses)))
+        threshold = self._buffer[-1].threshold
+        self.rows.append(self._row(step, schema.GROUP_ALL, "threshold", threshold))
+        self._sums.append(reduced)
+        self.clip_fraction = reduced.overall_clip_fraction()
+        self._buffer.clear()
+
+    def totals(self) -> list[Row]:
+        """Clip fraction and kept of every slice over all windows, over the joint norm."""
+        if not self._sums:
+            return []
+        units = np.sum([r.units for r in self._sums], axis=0)
+        clipped = np.sum([r.clipped[:, -1] for r in self._sums], axis=0)
+        before = np.sum([r.before[:, -1] for r in self._sums], axis=0)
+        after = np.sum([r.after[:, -1] for r in self._sums], axis=0)
+        rows: list[Row] = []
+        for i, (kind, name) in enumerate(self.keys):
+            some = units[i] > 0
+            values = {
+                "clip_fraction": clipped[i] / units[i] if some else None,
+                "kept": after[i] / before[i] if some and before[i] > 0 else None,
+            }
+            rows += [
+                {"split": "train", "slice_kind": kind, "slice": name, "metric": metric,
+                 "value": value, "n": int(units[i]), "lo": None, "hi": None,
+                 "release": "private"}
+                for metric, value in values.items()
+            ]  # fmt: skip
+        return rows
+
+    def _row(self, step: int, group: str, stat: str, value: float | None, n: int = 0) -> Row:
+        return {
+            "step": step, "unit": self.unit, "slice_kind": "all", "slice": "all", "group": group,
+            "stat": stat, "value": value, "n": n, "release": "private",
+        }  # fmt: skip

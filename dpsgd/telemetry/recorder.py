@@ -1,0 +1,80 @@
+"""The recorder that a training loop talks to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+from torch import Tensor
+
+SliceKeys: TypeAlias = Sequence[tuple[str, str]]
+Row: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class StepFacts:
+    """One step as telemetry sees it: references to tensors that the step computed anyway."""
+
+    step: int
+    records: Tensor
+    norms: Tensor
+    weights: Tensor
+    losses: Tensor
+    threshold: float
+
+
+class Recorder(Protocol):
+    """Takes every step's facts; its rows are written at the end."""
+
+    rows: list[Row]
+
+    def wants_bias(self, step: int) -> bool:
+        """Whether this step should compute the raw mean too."""
+        ...
+
+    def add(self, facts: StepFacts) -> None:
+        """Take one step."""
+        ...
+
+    def add_bias(self, step: int, values: dict[str, float]) -> None:
+        """Take the clipped mean's comparison with the raw mean."""
+        ...
+
+    def finish(self) -> None:
+        """Reduce what is left in the buffer."""
+        ...
+
+    def totals(self) -> list[Row]:
+        """Clip fraction and kept by slice over the whole of training (``schema.CELL_METRICS``)."""
+        ...
+
+    @property
+    def clip_fraction(self) -> float | None:
+        """The latest window's clip fraction of all units, for the progress bar."""
+        ...
+
+
+@dataclass
+class NoRecorder:
+    """Keeps nothing."""
+
+    rows: list[Row] = field(default_factory=list)
+    clip_fraction: float | None = None
+
+    def wants_bias(self, step: int) -> bool:
+        """Return False."""
+        return False
+
+    def add(self, facts: StepFacts) -> None:
+        """Keep nothing."""
+
+    def add_bias(self, step: int, values: dict[str, float]) -> None:
+        """Keep nothing."""
+
+    def finish(self) -> None:
+        """Nothing to reduce."""
+
+    def totals(self) -> list[Row]:
+        """Return no rows."""
+        return []
