@@ -1,0 +1,151 @@
+"""Run one cell: from a plan to a finished run folder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+
+from analysis import schema
+from dpsgd.experiment.files import check_folder, read_json, write_json, write_text, write_whole
+from dpsgd.experiment.ledger import check_attempt, ledger_of, ledger_page
+from dpsgd.experiment.plan import Plan, Prepared, solve
+from dpsgd.experiment.record import (
+    Status,
+    cell_row,
+    finished,
+    predictions,
+    write_config,
+    write_table,
+)
+from dpsgd.errors import PrivacyError
+from dpsgd.metrics import evaluate
+from dpsgd.training.evaluate import probabilities
+from dpsgd.training.loop import Trainer
+
+MIN_N = 10
+"""Slices with fewer examples have no ECE and cannot be the worst slice."""
+
+Progress = Callable[[int, float, float | None], None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finished cell: its folder, ``cell.json``, ledger, whether it was finished before, and what
+    the tracker wants shown."""
+
+    folder: Path
+    cell: dict[str, Any]
+    ledger: dict[str, Any]
+    repeated: bool
+    tracked: str | None
+
+
+def run_cell(
+    prepared: Prepared, runs: Path, progress: Callable[[Plan], Progress]
+) -> Outcome:
+    """Train a prepared cell unless ``runs`` holds it finished; return its outcome.
+
+    ``progress(plan)`` gives the callback of every step. Raises ConfigError or PrivacyError before
+    training; whatever is raised while training is kept in ``status.json``.
+    """
+    started = time.perf_counter()
+    check_folder(runs, "runs_dir")
+    folder = runs / prepared.run_key
+    tracker = prepared.cell.tracker
+    done = finished(folder)
+    if done is not None:
+        ledger = read_json(folder / schema.LEDGER_FILE) or {}
+        tracker.open(runs)
+        return Outcome(folder, done, ledger, True, tracker.upload(folder, done))
+    reason = check_attempt(read_json(folder / schema.LEDGER_FILE), folder)
+    if reason:
+        raise PrivacyError(reason)
+    plan = solve(prepared, runs / ".cache")
+    tracker.open(runs)
+    ledger = ledger_of(plan)
+    status = Status(folder)
+    try:
+        # The ledger is on disk, in full, before any parameter changes.
+        write_config(folder, plan)
+        write_json(folder / schema.LEDGER_FILE, ledger)
+        write_text(folder / schema.LEDGER_PAGE, ledger_page(ledger))
+        cell = _train(plan, folder, status, progress(plan), started)
+        write_json(folder / schema.CELL_FILE, cell)
+        status.finish(plan.stopped_by, plan.steps)
+    except BaseException as error:
+        status.fail(error)
+        raise
+    return Outcome(folder, cell, ledger, False, tracker.upload(folder, cell))
+
+
+def _train(
+    plan: Plan, folder: Path, status: Status, progress: Progress, started: float
+) -> dict[str, Any]:
+    prepared, cell, bundle = plan.prepared, plan.prepared.cell, plan.prepared.bundle
+    train_slices = cell.slices.table(bundle.train, bundle)
+    recorder = cell.telemetry.start(
+        cell.clip.unit, prepared.groups.names, train_slices.keys, train_slices.membership
+    )
+    trainer = Trainer(
+        prepared.model, cell.engine, cell.clip, prepared.groups, prepared.sampler, cell.optim,
+        cell.settings.mechanism, plan.noise_multiplier, plan.steps, prepared.streams,
+        cell.settings.device,
+    )  # fmt: skip
+    before = time.perf_counter()
+    trainer.run(bundle.train, recorder, _with_heartbeat(progress, status))
+    trained = time.perf_counter()
+    evaluation = _evaluate(plan, folder)
+    evaluated = time.perf_counter()
+    write_table(folder / schema.TELEMETRY_FILE, recorder.rows, schema.TELEMETRY)
+    write_table(folder / schema.EVALUATION_FILE, evaluation.to_dict("records"), schema.EVALUATION)
+    write_whole(folder / schema.MODEL_FILE, lambda p: torch.save(prepared.model.state_dict(), p))
+    totals = pd.DataFrame(recorder.totals(), columns=list(schema.CELL_METRICS))
+    totals = totals.astype(dict(schema.CELL_METRICS))
+    final = evaluation[list(schema.CELL_METRICS)]
+    metrics = pd.concat([final, totals], ignore_index=True) if len(totals) else final
+    seconds = {
+        "": time.perf_counter() - started,
+        "_training": trained - before,
+        "_evaluation": evaluated - trained,
+    }
+    return cell_row(plan, metrics, seconds)
+
+
+def _evaluate(plan: Plan, folder: Path) -> pd.DataFrame:
+    prepared, cell, bundle = plan.prepared, plan.prepared.cell, plan.prepared.bundle
+    release = "public" if bundle.holdout == "public" and cell.private else "private"
+    tail = cell.slices.tail_classes(bundle)
+    tables, rows = [], []
+    for split in (bundle.validation, bundle.test):
+        slices = cell.slices.table(split, bundle)
+        predicted = probabilities(prepared.model, split.inputs, cell.settings.device)
+        tables.append(predictions(split, bundle, slices, predicted))
+        rows.append(
+            evaluate(
+                predicted, split.labels.numpy(), slices, tail, step=plan.steps, split=split.name,
+                release=release, min_n=MIN_N,
+                generator=prepared.streams.numpy("evaluation", plan.steps),
+            )
+        )  # fmt: skip
+    table = pd.concat(tables, ignore_index=True)
+    write_whole(folder / schema.PREDICTIONS_FILE, lambda p: table.to_parquet(p, index=False))
+    return pd.concat(rows, ignore_index=True)
+
+
+def _with_heartbeat(progress: Progress, status: Status, every: float = 5.0) -> Progress:
+    last = time.monotonic()
+
+    def step(number: int, loss: float, clip_fraction: float | None) -> None:
+        nonlocal last
+        progress(number, loss, clip_fraction)
+        if time.monotonic() - last > every:
+            last = time.monotonic()
+            status.beat(number)
+
+    return step

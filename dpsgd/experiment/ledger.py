@@ -1,0 +1,219 @@
+"""The privacy ledger of a run: what was released, what it cost, and what ε does not cover."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import math
+import platform
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dpsgd.accounting import format_delta, format_epsilon
+from dpsgd.experiment.identity import RESULT_VERSION, cell_config
+from dpsgd.experiment.parts import plain
+from dpsgd.experiment.plan import Plan
+
+LEDGER_VERSION = 1
+SEEDED = (
+    "Randomness is keyed by the seed: the guarantee is void against anyone who knows the seed. "
+    "Research runs only."
+)
+FLOATING_POINT = (
+    "Noise is drawn in float32 or float64 by a Mersenne twister and Box-Muller; the accounting is "
+    "that of exact real-valued Gaussians."
+)
+
+
+def ledger_of(plan: Plan) -> dict[str, Any]:
+    """Return the ledger, complete before the first step: its one entry covers all planned steps."""
+    prepared, cell = plan.prepared, plan.prepared.cell
+    settings = cell.settings
+    state = cell.clip.bind(prepared.groups, plan.noise_multiplier, prepared.sampler.expected_units)
+    bounded = cell.clip.bounded
+    scale = cell.clip.scale(state).tolist() if bounded else ["inf"] * len(prepared.groups)
+    return {
+        "ledger_version": LEDGER_VERSION,
+        "run_key": prepared.run_key,
+        "mechanism": settings.mechanism,
+        "private": cell.private,
+        "unit": cell.clip.unit,
+        "unit_name": settings.unit_name,
+        "relation": settings.relation,
+        "n_units": prepared.sampler.n_units,
+        "n_units_declared": "public",
+        "delta": prepared.delta,
+        "delta_why": prepared.delta_why,
+        "epsilon": plan.epsilon if math.isfinite(plan.epsilon) else "inf",
+        "epsilon_target": _word(settings.epsilon),
+        "certified_by": cell.accountant.name if cell.private else None,
+        "epsilon_by_accountant": plan.epsilons,
+        "clip_rule": plain(cell.clip),
+        "clip_groups": list(prepared.groups.names),
+        "scale": scale,
+        "sampler": {
+            **plain(cell.sampling),
+            "sampling_probability": prepared.sampler.sampling_probability,
+            "expected_units": prepared.sampler.expected_units,
+        },
+        "steps_planned": prepared.steps,
+        "stopped_by": plan.stopped_by,
+        "entries": _entries(plan),
+        "not_covered": not_covered(plan),
+        "data_statistics": list(prepared.bundle.notes),
+        "data_fingerprint": prepared.bundle.fingerprint,
+        "stream_id": prepared.streams.stream_id,
+        "randomness": SEEDED,
+        "floating_point": FLOATING_POINT,
+        "environment": environment(),
+        "result_version": RESULT_VERSION,
+        "config_hash": hashlib.sha256(
+            json.dumps(cell_config(cell), sort_keys=True, default=str).encode()
+        ).hexdigest(),
+    }
+
+
+def not_covered(plan: Plan) -> list[str]:
+    """Return a sentence for everything that a run releases outside ε."""
+    prepared, cell = plan.prepared, plan.prepared.cell
+    holdout = prepared.bundle.holdout
+    found: list[str] = []
+    if cell.telemetry.name != "off":
+        found += [
+            "telemetry.parquet, and clip fraction and kept wherever they are shown: raw norms of "
+            "private records, by slice",
+            "training loss in the progress bar, telemetry.parquet and MLflow",
+            "the loss and clip fraction of every step as shown while training",
+        ]
+    else:
+        found.append("training loss in the progress bar")
+    found.append(
+        f"evaluation.parquet and predictions.parquet: read from validation and test data, declared "
+        f"{holdout}" + ("" if holdout == "public" else "; reading them raw is not in ε")
+    )
+    found += [
+        "hyper-parameters, rule and C chosen by looking at other runs on the same data",
+        "stopping on a gradient that is not finite, with the example's index in the message",
+        "the run's duration, and the SHA-256 of the data in this ledger",
+        "other runs on the same data: ε is of this run alone",
+    ]
+    return found
+
+
+def environment() -> dict[str, Any]:
+    """Return what a bit-equal repetition needs to be the same."""
+    versions = {
+        name: importlib.metadata.version(name)
+        for name in ("torch", "numpy", "dp-accounting", "hydra-core")
+    }
+    return {
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "cpu": torch.backends.cpu.get_cpu_capability(),
+        "threads": torch.get_num_threads(),
+        **versions,
+    }
+
+
+def ledger_page(ledger: dict[str, Any]) -> str:
+    """Render a ledger as Markdown: the page to attach to a model."""
+    epsilon, delta = shown_epsilon(ledger), format_delta(ledger["delta"])
+    verdict = (
+        f"**ε = {epsilon}, δ = {delta}**, unit: {ledger['unit']} ({ledger['unit_name']}), "
+        f"relation: {ledger['relation']}, certified by {ledger['certified_by']}."
+        if ledger["private"]
+        else f"**ε = ∞: a diagnostic (mechanism {ledger['mechanism']}), not private.**"
+    )
+    rule = ", ".join(
+        f"{k}={v}" for k, v in ledger["clip_rule"].items() if k != "_target_" and v is not None
+    )
+    accountants = "\n".join(
+        f"| {name} | {_shown(value)} |" for name, value in ledger["epsilon_by_accountant"].items()
+    )
+    entries = "\n".join(
+        f"| {e['purpose']} | {e['noise_multiplier']:.6g} | {e['sampling_probability']:.6g} "
+        f"| {e['steps']} | {e['draw_id']} | {e['stream_id']} |"
+        for e in ledger["entries"]
+    )
+    scales = ", ".join(
+        f"{group} {value:.4g}" if isinstance(value, float) else f"{group} ∞"
+        for group, value in zip(ledger["clip_groups"], ledger["scale"], strict=True)
+    )
+    sampler = ledger["sampler"]
+    sections = [
+        f"# Privacy ledger of run {ledger['run_key']}",
+        verdict,
+        f"- δ: {ledger['delta_why']}; n = {ledger['n_units']} units, declared "
+        f"{ledger['n_units_declared']}\n"
+        f"- Clipping rule: {rule}\n"
+        f"- Scale (noise std is σ·scale, before division by expected_units): {scales}\n"
+        f"- Sampling: {sampler['name']}, q = {sampler['sampling_probability']:.6g}, "
+        f"expected_units = {sampler['expected_units']:g}\n"
+        f"- Steps planned: {ledger['steps_planned']}; ended by {ledger['stopped_by']}",
+        "## Private queries\n\n| purpose | σ | q | steps | draw | stream |\n"
+        f"|---|---|---|---|---|---|\n{entries}"
+        if entries
+        else "## Private queries\n\nNone: nothing in this run is noised under a bound.",
+        f"## ε by accountant\n\n| accountant | ε |\n|---|---|\n{accountants}"
+        if accountants
+        else "## ε by accountant\n\nε = ∞ by every accountant.",
+        "## Not covered by ε\n\n" + "\n".join(f"- {line}" for line in ledger["not_covered"]),
+        f"## Randomness and arithmetic\n\n{ledger['randomness']}\n\n{ledger['floating_point']}",
+        "## Data\n\n"
+        + "\n".join(f"- {note}" for note in ledger["data_statistics"])
+        + f"\n- SHA-256 {ledger['data_fingerprint']}",
+        "## Environment\n\n"
+        + "\n".join(f"- {name}: {value}" for name, value in ledger["environment"].items())
+        + f"\n- result version {ledger['result_version']}, config SHA-256 {ledger['config_hash']}",
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def shown_epsilon(ledger: dict[str, Any]) -> str:
+    """Return ε for people, rounded up, ∞ for diagnostics."""
+    return format_epsilon(math.inf if ledger["epsilon"] == "inf" else ledger["epsilon"])
+
+
+def check_attempt(stored: Any, folder: Path) -> str | None:
+    """Return why the attempt that left ``stored`` cannot be repeated, or None if it can.
+
+    On the same machine and versions the keyed streams repeat it bit by bit, so that nothing new is
+    released. Elsewhere the repeated steps would be another release.
+    """
+    if stored is None or stored.get("environment") == environment():
+        return None
+    return (
+        f"{folder} holds an attempt from another environment, whose steps would not be repeated "
+        "bit by bit and so would cost ε again; move that folder away if nothing from it was "
+        "released, or use another seed"
+    )
+
+
+def _entries(plan: Plan) -> list[dict[str, Any]]:
+    prepared, cell = plan.prepared, plan.prepared.cell
+    if not cell.private:
+        return []
+    return [
+        {
+            "purpose": "gradient",
+            "noise_multiplier": plan.noise_multiplier,
+            "sampling_probability": prepared.sampler.sampling_probability,
+            "steps": plan.steps,
+            "draw_id": f"1-{plan.steps}",
+            "stream_id": prepared.streams.stream_id,
+            "unit": cell.clip.unit,
+            "relation": cell.settings.relation,
+            "sensitivity": "Σ_g (w_g·n_g/scale_g)² ≤ 1 for every unit",
+        }
+    ]
+
+
+def _word(value: float | None) -> float | str | None:
+    return "inf" if value is not None and math.isinf(value) else value
+
+
+def _shown(value: float | str) -> str:
+    return value if isinstance(value, str) else format_epsilon(value)

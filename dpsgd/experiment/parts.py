@@ -1,0 +1,111 @@
+"""From a configuration node to a typed, frozen part: the one place where settings are checked."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import typing
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+import pydantic
+
+from dpsgd.errors import ConfigError, did_you_mean
+
+T = TypeVar("T")
+
+
+def build_part(node: Mapping[str, Any], key: str) -> Any:
+    """Build the frozen dataclass that ``node['_target_']`` names, at configuration key ``key``.
+
+    Every field must be there and no other; types are coerced where nothing is lost (1 to 1.0) and
+    refused otherwise. Raises ConfigError whose first line names key, value and what is allowed.
+    """
+    if not isinstance(node, Mapping) or "_target_" not in node:
+        raise ConfigError(key, node, "must be one of the options in this group, with a _target_")
+    target = str(node["_target_"])
+    values = {name: value for name, value in node.items() if name != "_target_"}
+    return build_as(_locate(target, f"{key}._target_"), values, key)
+
+
+def build_as(cls: type[T], values: Mapping[str, Any], key: str) -> T:
+    """Build ``cls`` from ``values``; see :func:`build_part`."""
+    # A trailing underscore lets a field be called what Python reserves: `class`.
+    fields = {f.name.rstrip("_"): f.name for f in dataclasses.fields(typing.cast(Any, cls))}
+    for name, value in values.items():
+        if name not in fields:
+            raise ConfigError(
+                _join(key, name), value,
+                f"no such key; allowed are {', '.join(fields)}{did_you_mean(name, fields)}",
+            )  # fmt: skip
+    missing = [name for name in fields if name not in values]
+    if missing:
+        raise ConfigError(_join(key, missing[0]), None, "this key is required")
+    hints = typing.get_type_hints(cls)
+    typed = {
+        fields[name]: _coerce(hints[fields[name]], _nested(value, _join(key, name)), _join(key, name))
+        for name, value in values.items()
+    }
+    try:
+        return cls(**typed)
+    except ConfigError as error:
+        raise error.under(key) from None
+
+
+def _nested(value: Any, key: str) -> Any:
+    """Build the parts inside ``value``, which may hold others at any depth."""
+    if isinstance(value, Mapping):
+        if "_target_" in value:
+            return build_part(typing.cast(Mapping[str, Any], value), key)
+        return {name: _nested(inner, _join(key, str(name))) for name, inner in value.items()}
+    return value
+
+
+def _coerce(hint: Any, value: Any, key: str) -> Any:
+    config = pydantic.ConfigDict(arbitrary_types_allowed=True)
+    if _holds_parts(value):
+        return value
+    if isinstance(value, bool) and hint in (int, float, int | None, float | None):
+        raise ConfigError(key, value, "must be a number")
+    try:
+        return pydantic.TypeAdapter(hint, config=config).validate_python(value)
+    except pydantic.ValidationError as error:
+        first = error.errors()[0]
+        inner = ".".join(str(p) for p in first["loc"] if isinstance(p, str) and "[" not in p)
+        where = inner if inner and isinstance(value, Mapping) else ""
+        message = first["msg"][0].lower() + first["msg"][1:]
+        raise ConfigError(_join(key, where), value, message) from None
+
+
+def _holds_parts(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(_holds_parts(inner) for inner in value.values())
+    return dataclasses.is_dataclass(value)
+
+
+def _locate(target: str, key: str) -> Any:
+    module, _, name = target.rpartition(".")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(key, target, f"cannot be imported: {error}") from None
+    if not dataclasses.is_dataclass(found):
+        raise ConfigError(key, target, "must name a frozen dataclass whose fields are the keys")
+    return found
+
+
+def _join(prefix: str, name: str) -> str:
+    return f"{prefix}.{name}" if prefix and name else prefix or name
+
+
+def plain(value: Any) -> Any:
+    """Return a part, or anything inside one, as plain data with its class: for hash and file."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        cls = type(value)
+        fields = {f.name.rstrip("_"): plain(getattr(value, f.name)) for f in dataclasses.fields(cls)}
+        return {"_target_": f"{cls.__module__}.{cls.__qualname__}", **fields}
+    if isinstance(value, Mapping):
+        return {str(name): plain(inner) for name, inner in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [plain(inner) for inner in value]
+    return value

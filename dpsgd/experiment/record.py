@@ -1,0 +1,168 @@
+"""The run folder: status, tables and the flat row that the atlas reads."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import os
+import socket
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from analysis import schema
+from dpsgd.accounting import format_epsilon
+from dpsgd.data.bundle import Bundle, Split
+from dpsgd.experiment.files import read_json, write_json, write_text, write_whole
+from dpsgd.experiment.identity import RESULT_VERSION, cell_config, flat_config
+from dpsgd.experiment.plan import Plan
+from dpsgd.slices import SliceTable
+
+
+def now() -> str:
+    """Return the time, UTC, to the second."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+class Status:
+    """``status.json`` of one attempt: RUNNING until told otherwise, with a heartbeat."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / schema.STATUS_FILE
+        self._value: dict[str, Any] = {
+            "status": "RUNNING", "pid": os.getpid(), "host": socket.gethostname(),
+            "started_at": now(), "heartbeat": now(), "step": 0,
+        }  # fmt: skip
+        self._write()
+
+    def beat(self, step: int) -> None:
+        """Say that the run is alive, at ``step``."""
+        self._value |= {"heartbeat": now(), "step": step}
+        self._write()
+
+    def finish(self, stopped_by: str, step: int) -> None:
+        """Say that everything is written."""
+        self._value |= {"status": "FINISHED", "stopped_by": stopped_by, "heartbeat": now(),
+                        "step": step}  # fmt: skip
+        self._write()
+
+    def fail(self, error: BaseException) -> None:
+        """Keep the traceback of a run that failed, or that was interrupted."""
+        killed = isinstance(error, KeyboardInterrupt | SystemExit)
+        self._value |= {
+            "status": "KILLED" if killed else "FAILED", "heartbeat": now(),
+            "stopped_by": type(error).__name__,
+            "traceback": "".join(traceback.format_exception(error)),
+        }  # fmt: skip
+        self._write()
+
+    def _write(self) -> None:
+        write_json(self._file, self._value)
+
+
+def finished(folder: Path) -> dict[str, Any] | None:
+    """Return the cell of a finished run, or None."""
+    status = read_json(folder / schema.STATUS_FILE)
+    if not isinstance(status, dict) or status.get("status") != "FINISHED":
+        return None
+    cell = read_json(folder / schema.CELL_FILE)
+    return cell if isinstance(cell, dict) else None
+
+
+def write_config(folder: Path, plan: Plan) -> None:
+    """Write the resolved configuration."""
+    text = yaml.safe_dump(cell_config(plan.prepared.cell), sort_keys=False, allow_unicode=True)
+    write_text(folder / schema.CONFIG_FILE, text)
+
+
+def write_table(path: Path, rows: Sequence[Mapping[str, Any]], dtypes: Mapping[str, str]) -> None:
+    """Write tidy rows as parquet with these columns and dtypes."""
+    frame = pd.DataFrame(list(rows), columns=list(dtypes)).astype(dict(dtypes))
+    write_whole(path, lambda p: frame.to_parquet(p, index=False))
+
+
+def predictions(
+    split: Split, bundle: Bundle, slices: SliceTable, probabilities: np.ndarray
+) -> pd.DataFrame:
+    """Return the rows of ``predictions.parquet`` for one split."""
+    columns: dict[str, Any] = {
+        "example": split.example,
+        "split": split.name,
+        "label": split.labels.numpy(),
+        **{f"slice_{kind}": values for kind, values in slices.columns().items()},
+    }
+    for i, name in enumerate(bundle.classes):
+        columns[f"probability_{name}"] = probabilities[:, i].astype(np.float32)
+    return pd.DataFrame(columns)
+
+
+def cell_row(
+    plan: Plan, metrics: pd.DataFrame, seconds: Mapping[str, float]
+) -> dict[str, Any]:
+    """Return ``cell.json``: configuration and outcome as flat scalars, metrics as columns."""
+    prepared, cell = plan.prepared, plan.prepared.cell
+    settings = cell.settings
+    infinite = math.isinf(plan.epsilon)
+    return {
+        "schema": schema.SCHEMA_VERSION,
+        "run_key": prepared.run_key,
+        "baseline_key": prepared.baseline_key,
+        "label": label(plan),
+        "status": "FINISHED",
+        "rule": cell.clip.name,
+        "clip_norm": getattr(cell.clip, "norm", None),
+        "mechanism": settings.mechanism,
+        "private": cell.private,
+        "diagnostic": not cell.private,
+        "model": cell.model.name,
+        "data": cell.data.name,
+        "seed": settings.seed,
+        "data_seed": cell.data.seed,
+        "unit": cell.clip.unit,
+        "unit_name": settings.unit_name,
+        "relation": settings.relation,
+        "accountant": cell.accountant.name,
+        "epsilon": "inf" if infinite else plan.epsilon,
+        "epsilon_target": _word(settings.epsilon),
+        "delta": prepared.delta,
+        "noise_multiplier": plan.noise_multiplier,
+        "batch": settings.batch,
+        "steps": plan.steps,
+        "steps_planned": prepared.steps,
+        "stopped_by": plan.stopped_by,
+        "n_units": prepared.sampler.n_units,
+        "lr": cell.optim.lr,
+        "lr_scale": cell.optim.lr_scale,
+        "telemetry": cell.telemetry.name,
+        "result_version": RESULT_VERSION,
+        "finished_at": now(),
+        **{f"seconds{name}": round(value, 3) for name, value in seconds.items()},
+        **flat_config(cell),
+        "metrics": {
+            name: [_null(v) for v in metrics[name].tolist()] for name in schema.CELL_METRICS
+        },
+    }
+
+
+def label(plan: Plan) -> str:
+    """Return a short name for people: ``per_layer C=1 ε=3 s0``."""
+    cell = plan.prepared.cell
+    norm = getattr(cell.clip, "norm", None)
+    threshold = f" C={norm:g}" if norm is not None else ""
+    mechanism = "" if cell.settings.mechanism == "private" else f" {cell.settings.mechanism}"
+    epsilon = cell.settings.epsilon if cell.private else math.inf
+    epsilon = plan.epsilon if epsilon is None else epsilon
+    return f"{cell.clip.name}{threshold}{mechanism} ε={format_epsilon(epsilon)} s{cell.settings.seed}"
+
+
+def _null(value: Any) -> Any:
+    return None if value is None or (isinstance(value, float) and not math.isfinite(value)) else value
+
+
+def _word(value: float | None) -> float | str | None:
+    return "inf" if value is not None and math.isinf(value) else value

@@ -1,0 +1,152 @@
+"""What a person sees: a progress bar while training, and a table at 80 columns at the end."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from dpsgd.accounting import format_delta, format_epsilon
+from dpsgd.experiment.cell import Outcome
+from dpsgd.experiment.ledger import shown_epsilon
+from dpsgd.experiment.plan import Plan
+
+Lookup = dict[tuple[str, str, str, str], tuple[float | None, int]]
+CHECKPOINTS = 10
+"""How often ε so far is computed for the bar: the accountant is not free."""
+
+
+@contextmanager
+def progress_bar(console: Console) -> Iterator[Callable[[Plan], Callable[..., None]]]:
+    """Give the callback that ``run_cell`` asks for; the bar is gone afterwards."""
+    bar = Progress(
+        TextColumn("{task.description}"), BarColumn(bar_width=16),
+        TextColumn("{task.completed}/{task.total}  loss {task.fields[loss]}  "
+                   "ε so far {task.fields[epsilon]}  clipped {task.fields[clipped]}"),
+        TimeRemainingColumn(compact=True), console=console, transient=True,
+    )  # fmt: skip
+
+    def start(plan: Plan) -> Callable[..., None]:
+        if not plan.prepared.cell.private:
+            console.print(
+                f"[bold]Diagnostic[/]: mechanism={plan.prepared.cell.settings.mechanism}, "
+                "ε = ∞. This run is not private."
+            )
+        epsilon_at = _epsilon_so_far(plan)
+        task = bar.add_task("training", total=plan.steps, loss="", epsilon="", clipped="")
+
+        def step(number: int, loss: float, clip_fraction: float | None) -> None:
+            shown = "–" if clip_fraction is None else f"{clip_fraction:.0%}"
+            bar.update(task, completed=number, loss=f"{loss:.3f}", epsilon=epsilon_at(number),
+                       clipped=shown)  # fmt: skip
+
+        return step
+
+    with bar:
+        yield start
+
+
+def _epsilon_so_far(plan: Plan) -> Callable[[int], str]:
+    """Return step → ε so far, computed at a few checkpoints and read as 'at most' between them."""
+    cell = plan.prepared.cell
+    if not cell.private:
+        return lambda step: "∞"
+    every = max(1, math.ceil(plan.steps / CHECKPOINTS))
+    known: dict[int, str] = {}
+
+    def at(step: int) -> str:
+        ahead = min(plan.steps, math.ceil(step / every) * every)
+        if ahead not in known:
+            known[ahead] = format_epsilon(
+                plan.epsilon
+                if ahead == plan.steps
+                # RDP is fast, and above PLD: a bar may overstate, never understate.
+                else min(plan.epsilon, _quick(plan, ahead))
+            )
+        return f"≤ {known[ahead]}"
+
+    return at
+
+
+def _quick(plan: Plan, steps: int) -> float:
+    other = plan.epsilons.get("rdp")
+    if not isinstance(other, float):
+        return plan.epsilon
+    from dpsgd.accounting import RDP  # noqa: PLC0415
+
+    prepared = plan.prepared
+    event = prepared.sampler.event(plan.noise_multiplier, steps)
+    return RDP("rdp", None).epsilon(event, prepared.cell.settings.relation, prepared.delta)
+
+
+def print_outcome(console: Console, outcome: Outcome) -> None:
+    """Print the table by slice, the guarantee, and where everything is."""
+    cell, ledger = outcome.cell, outcome.ledger
+    values = _lookup(cell["metrics"])
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in ("slice", "n test", "clip fraction", "kept", "accuracy", "ECE", "if calibrated"):
+        table.add_column(name, justify="left" if name == "slice" else "right")
+    for kind, name in _slices(cell["metrics"]):
+        accuracy, n = values.get(("test", kind, name, "accuracy"), (None, 0))
+        row = [_text(values, "train", kind, name, m, "{:.0%}") for m in ("clip_fraction", "kept")]
+        row.append("–" if accuracy is None else f"{accuracy:.3f}")
+        row += [_text(values, "test", kind, name, m, "{:.3f}") for m in ("ece", "ece_calibrated")]
+        table.add_row("all" if kind == "all" else f"{kind} {name}", str(n), *row)
+    console.print(table)
+    for line in _lines(outcome, values, ledger):
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
+
+
+def _lines(outcome: Outcome, values: Lookup, ledger: dict[str, Any]) -> list[str]:
+    cell = outcome.cell
+    worst = _text(values, "test", "all", "all", "tail_worst", "{:.3f}")
+    band = _text(values, "test", "all", "all", "tail_band", "{:.3f}")
+    lines = ["", f"tail accuracy: worst slice {worst}, tail band {band}"]
+    if cell["telemetry"] != "off":
+        lines.append("clip fraction and kept: over training; diagnostic, not private")
+    if cell["private"]:
+        lines.append(
+            f"σ = {cell['noise_multiplier']:.4g}   ε = {shown_epsilon(ledger)} "
+            f"({cell['accountant']})   δ = {format_delta(cell['delta'])}   "
+            f"unit: {cell['unit_name']}"
+        )
+    else:
+        lines.append(f"ε = ∞ (mechanism {cell['mechanism']}): a diagnostic, not private")
+    if cell["stopped_by"] == "budget":
+        lines.append(
+            f"stopped by the budget: {cell['steps']} of {cell['steps_planned']} steps fit into "
+            f"ε = {cell['epsilon_target']}"
+        )
+    lines.append(
+        f"{cell['steps']} steps in {cell['seconds_training']:.1f} s; {cell['seconds']:.1f} s in all"
+        if not outcome.repeated
+        else "this cell was finished before: nothing was trained. To train it again, move its "
+        "folder away"
+    )
+    lines.append(f"files: {outcome.folder}")
+    if outcome.tracked:
+        lines.append(outcome.tracked)
+    return lines
+
+
+def _lookup(metrics: dict[str, list[Any]]) -> Lookup:
+    rows = zip(
+        *(metrics[c] for c in ("split", "slice_kind", "slice", "metric", "value", "n")), strict=True
+    )
+    return {(split, kind, name, metric): (value, n) for split, kind, name, metric, value, n in rows}
+
+
+def _slices(metrics: dict[str, list[Any]]) -> list[tuple[str, str]]:
+    order = {"all": 0, "rarity": 1, "label": 2}
+    found = dict.fromkeys(zip(metrics["slice_kind"], metrics["slice"], strict=True))
+    return sorted(found, key=lambda key: order.get(key[0], 9))
+
+
+def _text(values: Lookup, split: str, kind: str, name: str, metric: str, form: str) -> str:
+    value, _ = values.get((split, kind, name, metric), (None, 0))
+    return "–" if value is None else form.format(value)

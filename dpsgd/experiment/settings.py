@@ -1,0 +1,153 @@
+"""The root settings of a cell, typed and checked, and its configured parts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from dpsgd.accounting import Accountant, Relation
+from dpsgd.clipping.none import NoClipping
+from dpsgd.clipping.rule import ClipRule
+from dpsgd.data.bundle import DataSource
+from dpsgd.engine.gradients import Engine
+from dpsgd.errors import ConfigError, did_you_mean
+from dpsgd.experiment.parts import build_as, build_part
+from dpsgd.experiment.tracker import Tracker
+from dpsgd.models.images import ModelSource
+from dpsgd.sampling.poisson import Poisson
+from dpsgd.slices import SliceSet
+from dpsgd.training.optim import NOISED, SGD, Mechanism
+
+GROUPS = (
+    "clip", "data", "model", "slices", "sampling", "accountant", "engine", "telemetry", "optim",
+    "tracker",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The root keys of the configuration."""
+
+    epsilon: float | None
+    delta: float | None
+    noise_multiplier: float | None
+    relation: Relation
+    mechanism: Mechanism
+    unit_name: str
+    seed: int
+    batch: float
+    epochs: float
+    steps: int | None
+    device: str
+    release: bool
+    runs_dir: str
+
+    def __post_init__(self) -> None:
+        _positive("epsilon", self.epsilon, "a number above 0, inf (a diagnostic), or null")
+        _positive("noise_multiplier", self.noise_multiplier, "a finite number above 0, or null")
+        if self.noise_multiplier is not None and math.isinf(self.noise_multiplier):
+            raise ConfigError("noise_multiplier", self.noise_multiplier, "must be finite")
+        if self.delta is not None and not 0 < self.delta < 1:
+            raise ConfigError("delta", self.delta, "must be above 0 and below 1, or null")
+        if self.mechanism in NOISED and self.epsilon is None and self.noise_multiplier is None:
+            raise ConfigError("epsilon", None, "give epsilon, or noise_multiplier, or both")
+        for key in ("batch", "epochs"):
+            if not (math.isfinite(getattr(self, key)) and getattr(self, key) > 0):
+                raise ConfigError(key, getattr(self, key), "must be a finite number above 0")
+        if self.steps is not None and self.steps < 1:
+            raise ConfigError("steps", self.steps, "must be at least 1, or null for epochs")
+        if self.release:
+            raise ConfigError(
+                "release", True, "must be false: this version has no cryptographic noise and no "
+                "allow-list, and so no run of it may be released as private",
+            )  # fmt: skip
+        _check_device(self.device)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Everything configured about one training run."""
+
+    settings: Settings
+    clip: ClipRule
+    data: DataSource
+    model: ModelSource
+    slices: SliceSet
+    sampling: Poisson
+    accountant: Accountant
+    engine: Engine
+    telemetry: Any
+    optim: SGD
+    tracker: Tracker
+
+    @property
+    def noised(self) -> bool:
+        """Whether this cell adds noise: ε = inf and σ = null means none."""
+        s = self.settings
+        infinite = s.epsilon is not None and math.isinf(s.epsilon) and s.noise_multiplier is None
+        return s.mechanism in NOISED and not infinite
+
+    @property
+    def private(self) -> bool:
+        """Whether an ε holds: clipped and noised."""
+        return self.noised and self.settings.mechanism == "private"
+
+
+def read_cell(config: Mapping[str, Any]) -> Cell:
+    """Build the typed cell of a resolved configuration. Raises ConfigError."""
+    config = {k: v for k, v in config.items() if k not in ("experiment", "debug", "sweep")}
+    roots = {k: v for k, v in config.items() if k not in GROUPS}
+    unknown = [k for k in roots if k not in Settings.__dataclass_fields__]
+    if unknown:
+        allowed = [*Settings.__dataclass_fields__, *GROUPS]
+        raise ConfigError(
+            unknown[0], roots[unknown[0]],
+            f"no such key; allowed are {', '.join(allowed)}{did_you_mean(unknown[0], allowed)}",
+        )  # fmt: skip
+    settings = build_as(Settings, roots, "")
+    parts = {group: build_part(config.get(group, {}), group) for group in GROUPS}
+    cell = Cell(settings=settings, **parts)
+    _check_together(cell)
+    return canonical(cell)
+
+
+def canonical(cell: Cell) -> Cell:
+    """Return ``neither`` cells without what cannot matter to them, so that every rule at every C
+    and ε shares one baseline."""
+    if cell.settings.mechanism != "neither":
+        return cell
+    settings = replace(cell.settings, epsilon=math.inf, noise_multiplier=None, delta=None)
+    optim = replace(cell.optim, lr=cell.optim.baseline_lr, lr_scale="fixed")
+    return replace(cell, settings=settings, optim=optim, clip=NoClipping("none", cell.clip.unit))
+
+
+def baseline(cell: Cell) -> Cell:
+    """Return the cell's non-private reference: mechanism ``neither``, its own learning rate."""
+    return canonical(replace(cell, settings=replace(cell.settings, mechanism="neither")))
+
+
+def _check_together(cell: Cell) -> None:
+    mechanism = cell.settings.mechanism
+    if not cell.clip.bounded and (cell.noised or mechanism == "private"):
+        raise ConfigError(
+            "clip", cell.clip.name,
+            f"bounds nothing, so that no noise covers mechanism={mechanism}; "
+            "use mechanism=neither or clip_only, or another rule",
+        )  # fmt: skip
+
+
+def _positive(key: str, value: float | None, allowed: str) -> None:
+    if value is not None and not value > 0:
+        raise ConfigError(key, value, f"must be {allowed}")
+
+
+def _check_device(device: str) -> None:
+    try:
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError("device", device, f"cannot be used here ({reason}); try cpu") from None

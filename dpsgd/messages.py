@@ -1,0 +1,39 @@
+"""Hydra's errors in the form of our own: key, value and what is allowed on the first line."""
+
+from __future__ import annotations
+
+import re
+
+from hydra.errors import MissingConfigException
+from omegaconf.errors import OmegaConfBaseException
+
+from dpsgd.errors import did_you_mean
+
+
+def explain(error: BaseException) -> str:
+    """Return a message for people of an error that Hydra raised while reading the configuration."""
+    if isinstance(error, MissingConfigException) and error.missing_cfg_file:
+        group, _, option = str(error.missing_cfg_file).rpartition("/")
+        options = [str(o) for o in error.options or []]
+        allowed = f"choose one of {', '.join(options)}" if options else "there is no such group"
+        return f"{group}={option}: no such option; {allowed}{did_you_mean(option, options)}"
+    cause = error.__cause__
+    if isinstance(cause, OmegaConfBaseException) and cause.full_key:
+        return _unknown_key(str(error), cause)
+    found = re.search(r"Could not override '([^']+)'\. No match in the defaults list", str(error))
+    if found:
+        return f"{found[1]}: there is no such group or key; see python -m dpsgd.run --help"
+    return str(error)
+
+
+def _unknown_key(message: str, cause: OmegaConfBaseException) -> str:
+    key = str(cause.full_key)
+    parent = cause.parent_node
+    try:
+        allowed = [str(name) for name in parent if not str(name).startswith("_")] if parent else []
+    except TypeError:
+        allowed = []
+    name = key.rpartition(".")[2]
+    if not allowed or name in allowed:
+        return f"{key}: {str(cause).splitlines()[0]}\n{message}"
+    return f"{key}: no such key; allowed are {', '.join(allowed)}{did_you_mean(name, allowed)}"

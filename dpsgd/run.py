@@ -1,0 +1,96 @@
+"""``python -m dpsgd.run``: train one cell, or many with ``-m``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import hydra
+from hydra.core.config_store import ConfigStore
+from hydra.core.hydra_config import HydraConfig
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+
+from dpsgd.errors import ConfigError, PrivacyError
+from dpsgd.messages import explain
+
+HERE = Path(__file__).resolve().parent
+
+
+def config_folder(name: str) -> Path:
+    """Return ``conf`` or ``sweeps``: inside an installed wheel, or beside the package."""
+    installed = HERE / name
+    return installed if installed.is_dir() else HERE.parent / name
+
+
+def main() -> None:
+    """Run the command line; exit with 2 for settings that cannot be used, 1 for a failed run."""
+    # Hydra would print and hide the cause of its own errors; ours read better.
+    os.environ.setdefault("HYDRA_FULL_ERROR", "1")
+    store = ConfigStore.instance()
+    for file in sorted(config_folder("sweeps").glob("*.yaml")):
+        store.store(group="sweep", name=file.stem, node=_sweep(file), package="_global_")
+    try:
+        hydra.main(
+            version_base="1.3", config_path=str(config_folder("conf")), config_name="config"
+        )(job)()
+    except (ConfigError, PrivacyError) as error:
+        _leave(str(error), 2)
+    except (HydraException, OSError) as error:
+        _leave(explain(error), 2)
+
+
+def job(config: DictConfig) -> None:
+    """Run the cell of one resolved configuration."""
+    # torch and what stands on it take seconds to import: not for --help or a misspelt key.
+    from rich.console import Console  # noqa: PLC0415
+
+    from dpsgd.experiment.cell import run_cell  # noqa: PLC0415
+    from dpsgd.experiment.plan import prepare  # noqa: PLC0415
+    from dpsgd.experiment.report import print_outcome, progress_bar  # noqa: PLC0415
+    from dpsgd.experiment.settings import read_cell  # noqa: PLC0415
+
+    console = Console(highlight=False)
+    single = HydraConfig.get().mode.name == "RUN"
+    try:
+        cell = read_cell(_plain(config))
+        prepared = prepare(cell)
+        runs = Path(HydraConfig.get().runtime.cwd, cell.settings.runs_dir)
+        with progress_bar(console) as progress:
+            outcome = run_cell(prepared, runs, progress)
+    except (ConfigError, PrivacyError) as error:
+        if single:
+            _leave(str(error), 2)
+        raise
+    if single:
+        print_outcome(console, outcome)
+    else:
+        console.print(f"{outcome.cell['label']}  {outcome.folder}", soft_wrap=True)
+        if outcome.tracked and HydraConfig.get().job.num == 0:
+            console.print(outcome.tracked, soft_wrap=True)
+
+
+def _plain(config: DictConfig) -> dict[str, Any]:
+    plain = OmegaConf.to_container(config, resolve=True)
+    return {str(key): value for key, value in dict(plain).items()}  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+
+def _sweep(file: Path) -> DictConfig:
+    loaded = OmegaConf.load(file)
+    if not isinstance(loaded, DictConfig):
+        raise ConfigError("sweep", file.stem, "must be a mapping")
+    return loaded
+
+
+def _leave(message: str, code: int) -> None:
+    print(message, file=sys.stderr)  # noqa: T201
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    # The module that Hydra runs must be importable by name: classes of __main__ exist twice.
+    from dpsgd.run import main as imported_main
+
+    imported_main()
