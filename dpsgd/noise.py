@@ -49,4 +49,6 @@ def check_positive(what: str, values: Tensor, groups: Groups) -> None:
         )
     for name, value in zip(groups.names, values.tolist(), strict=True):
         if not (math.isfinite(value) and value > 0):
-            raise PrivacyError(f"{what} of clip group {name!r} is {value}; it must be finite and > 0")
+            raise PrivacyError(
+                f"{what} of clip group {name!r} is {value}; it must be finite and > 0"
+            )

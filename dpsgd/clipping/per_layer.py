@@ -104,7 +104,9 @@ class PerLayer(ClipRule):
         missing = [name for name in groups.names if name not in norms]
         if missing:
             raise ConfigError(
-                "norms", dict(norms), f"every clip group needs a threshold; missing {', '.join(missing)}"
+                "norms",
+                dict(norms),
+                f"every clip group needs a threshold; missing {', '.join(missing)}",
             )
         return torch.tensor([norms[name] for name in groups.names], dtype=torch.float64)
 

@@ -62,7 +62,8 @@ class ClipRule(abc.ABC):
     @abc.abstractmethod
     def threshold(self, state: State) -> float:
         """Return the bound on the norm of one unit's whole contribution, the C of a learning rate
-        that is divided by the threshold."""
+        that is divided by the threshold.
+        """
 
 
 def clip_factor(norms: Tensor, threshold: Tensor) -> Tensor:

@@ -1,0 +1,1 @@
+"""Data sets, each with splits, a declared tail and a fingerprint."""

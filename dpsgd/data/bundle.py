@@ -17,7 +17,8 @@ from dpsgd.errors import ConfigError
 @dataclass(frozen=True)
 class Split:
     """One split: ``inputs`` [n, ...], ``labels`` [n] int64, ``example`` [n] stable row ids of the
-    source, and ``columns`` by name for slices (may be empty)."""
+    source, and ``columns`` by name for slices (may be empty).
+    """
 
     name: str
     inputs: Tensor

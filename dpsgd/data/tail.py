@@ -45,9 +45,7 @@ def split_by_class(
     return train, validation, test
 
 
-def thin(
-    rows: np.ndarray, labels: np.ndarray, shares: tuple[float, ...], seed: int
-) -> np.ndarray:
+def thin(rows: np.ndarray, labels: np.ndarray, shares: tuple[float, ...], seed: int) -> np.ndarray:
     """Return the sorted rows that remain when each class keeps its share (rounded) at random."""
     generator = np.random.default_rng([seed, 1])
     kept = [

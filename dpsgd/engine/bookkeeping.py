@@ -54,7 +54,8 @@ class Bookkeeping:
 
 def fast_layers(model: nn.Module) -> dict[str, nn.Module] | None:
     """Return the modules with trainable parameters by name, or None unless all have a fast path
-    and no parameter is shared between two of them."""
+    and no parameter is shared between two of them.
+    """
     owners: dict[str, nn.Module] = {}
     seen: set[int] = set()
     for name, module in model.named_modules():

@@ -39,7 +39,9 @@ def check_rows_apart(model: nn.Module, loss: Loss, inputs: Tensor, targets: Tens
     probe = copy.deepcopy(model).train()
     buffers = {name: value.clone() for name, value in probe.named_buffers()}
     others = inputs.clone()
-    others[1:] = others[1:].flip(0) * 1.7 + 0.3 if inputs.is_floating_point() else others[1:].flip(0)
+    others[1:] = (
+        others[1:].flip(0) * 1.7 + 0.3 if inputs.is_floating_point() else others[1:].flip(0)
+    )
     outputs = [_outputs(probe, loss, x, targets) for x in (inputs, others)]
     for name, value in probe.named_buffers():
         if not torch.equal(value, buffers[name]):

@@ -19,7 +19,8 @@ CANCELLATION = 1e-3
 
 class Layer(Protocol):
     """How one kind of layer turns a captured use into gradients. ``a`` is the layer's input,
-    ``g`` the gradient of the summed loss at its output, both ``[units, ...]``."""
+    ``g`` the gradient of the summed loss at its output, both ``[units, ...]``.
+    """
 
     def rows(self, module: nn.Module, a: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
         """Return the use as a linear map: ``[units, T, p]`` and ``[units, T, q]``, W being q×p."""

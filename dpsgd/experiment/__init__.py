@@ -1,0 +1,1 @@
+"""One experiment: configuration to plan, plan to run folder."""

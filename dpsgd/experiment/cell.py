@@ -12,6 +12,7 @@ import pandas as pd
 import torch
 
 from analysis import schema
+from dpsgd.errors import PrivacyError
 from dpsgd.experiment.files import check_folder, read_json, write_json, write_text, write_whole
 from dpsgd.experiment.ledger import check_attempt, ledger_of, ledger_page
 from dpsgd.experiment.plan import Plan, Prepared, solve
@@ -23,7 +24,6 @@ from dpsgd.experiment.record import (
     write_config,
     write_table,
 )
-from dpsgd.errors import PrivacyError
 from dpsgd.metrics import evaluate
 from dpsgd.training.evaluate import probabilities
 from dpsgd.training.loop import Trainer
@@ -37,7 +37,8 @@ Progress = Callable[[int, float, float | None], None]
 @dataclass(frozen=True)
 class Outcome:
     """A finished cell: its folder, ``cell.json``, ledger, whether it was finished before, and what
-    the tracker wants shown."""
+    the tracker wants shown.
+    """
 
     folder: Path
     cell: dict[str, Any]
@@ -46,9 +47,7 @@ class Outcome:
     tracked: str | None
 
 
-def run_cell(
-    prepared: Prepared, runs: Path, progress: Callable[[Plan], Progress]
-) -> Outcome:
+def run_cell(prepared: Prepared, runs: Path, progress: Callable[[Plan], Progress]) -> Outcome:
     """Train a prepared cell unless ``runs`` holds it finished; return its outcome.
 
     ``progress(plan)`` gives the callback of every step. Raises ConfigError or PrivacyError before

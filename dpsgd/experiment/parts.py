@@ -43,7 +43,9 @@ def build_as(cls: type[T], values: Mapping[str, Any], key: str) -> T:
         raise ConfigError(_join(key, missing[0]), None, "this key is required")
     hints = typing.get_type_hints(cls)
     typed = {
-        fields[name]: _coerce(hints[fields[name]], _nested(value, _join(key, name)), _join(key, name))
+        fields[name]: _coerce(
+            hints[fields[name]], _nested(value, _join(key, name)), _join(key, name)
+        )
         for name, value in values.items()
     }
     try:
@@ -102,7 +104,9 @@ def plain(value: Any) -> Any:
     """Return a part, or anything inside one, as plain data with its class: for hash and file."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         cls = type(value)
-        fields = {f.name.rstrip("_"): plain(getattr(value, f.name)) for f in dataclasses.fields(cls)}
+        fields = {
+            f.name.rstrip("_"): plain(getattr(value, f.name)) for f in dataclasses.fields(cls)
+        }
         return {"_target_": f"{cls.__module__}.{cls.__qualname__}", **fields}
     if isinstance(value, Mapping):
         return {str(name): plain(inner) for name, inner in value.items()}

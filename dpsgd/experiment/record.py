@@ -101,9 +101,7 @@ def predictions(
     return pd.DataFrame(columns)
 
 
-def cell_row(
-    plan: Plan, metrics: pd.DataFrame, seconds: Mapping[str, float]
-) -> dict[str, Any]:
+def cell_row(plan: Plan, metrics: pd.DataFrame, seconds: Mapping[str, float]) -> dict[str, Any]:
     """Return ``cell.json``: configuration and outcome as flat scalars, metrics as columns."""
     prepared, cell = plan.prepared, plan.prepared.cell
     settings = cell.settings
@@ -157,11 +155,15 @@ def label(plan: Plan) -> str:
     mechanism = "" if cell.settings.mechanism == "private" else f" {cell.settings.mechanism}"
     epsilon = cell.settings.epsilon if cell.private else math.inf
     epsilon = plan.epsilon if epsilon is None else epsilon
-    return f"{cell.clip.name}{threshold}{mechanism} ε={format_epsilon(epsilon)} s{cell.settings.seed}"
+    return (
+        f"{cell.clip.name}{threshold}{mechanism} ε={format_epsilon(epsilon)} s{cell.settings.seed}"
+    )
 
 
 def _null(value: Any) -> Any:
-    return None if value is None or (isinstance(value, float) and not math.isfinite(value)) else value
+    return (
+        None if value is None or (isinstance(value, float) and not math.isfinite(value)) else value
+    )
 
 
 def _word(value: float | None) -> float | str | None:

@@ -117,7 +117,8 @@ def read_cell(config: Mapping[str, Any]) -> Cell:
 
 def canonical(cell: Cell) -> Cell:
     """Return ``neither`` cells without what cannot matter to them, so that every rule at every C
-    and ε shares one baseline."""
+    and ε shares one baseline.
+    """
     if cell.settings.mechanism != "neither":
         return cell
     settings = replace(cell.settings, epsilon=math.inf, noise_multiplier=None, delta=None)

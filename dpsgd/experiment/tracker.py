@@ -197,4 +197,6 @@ def _series(folder: Path) -> list[tuple[str, float, int]]:
 
 def _warn(error: Exception) -> None:
     first = (str(error).splitlines() or [type(error).__name__])[0]
-    log.warning("MLflow: %s. The run folder is complete all the same; tracker=none is quieter", first)
+    log.warning(
+        "MLflow: %s. The run folder is complete all the same; tracker=none is quieter", first
+    )

@@ -101,9 +101,7 @@ def _per_example(probabilities: np.ndarray, labels: np.ndarray) -> _Rows:
     )
 
 
-def _slice_metrics(
-    rows: _Rows, generator: np.random.Generator, min_n: int
-) -> dict[str, Estimate]:
+def _slice_metrics(rows: _Rows, generator: np.random.Generator, min_n: int) -> dict[str, Estimate]:
     n = len(rows.labels)
     if n == 0:
         return {metric: Estimate(NAN, 0, NAN, NAN) for metric in schema.METRICS_BY_SLICE}
@@ -144,16 +142,12 @@ def _recall(rows: _Rows, drawn: np.ndarray) -> Estimate:
     return Estimate(value, len(rows.labels), *percentiles(resampled))
 
 
-def _mean_recall(
-    rows: _Rows, drawn: np.ndarray, classes: np.ndarray
-) -> tuple[float, np.ndarray]:
+def _mean_recall(rows: _Rows, drawn: np.ndarray, classes: np.ndarray) -> tuple[float, np.ndarray]:
     of_class = (rows.labels[:, None] == classes).astype(np.float64)
     right = of_class * rows.correct[:, None]
     value = float(np.mean(right.sum(0) / of_class.sum(0)))
     counts = drawn @ of_class
-    per_class = np.divide(
-        drawn @ right, counts, out=np.full_like(counts, NAN), where=counts > 0
-    )
+    per_class = np.divide(drawn @ right, counts, out=np.full_like(counts, NAN), where=counts > 0)
     present = np.isfinite(per_class)
     summed = np.where(present, per_class, 0.0).sum(1)
     return value, np.divide(summed, present.sum(1), out=np.full(len(summed), NAN),

@@ -14,7 +14,8 @@ from dpsgd.errors import ConfigError
 @dataclass(frozen=True)
 class Rarity:
     """Bands of classes by their declared share: below ``tail_below`` tail, below ``middle_below``
-    middle, else head. Declared, so that the bands themselves reveal no count."""
+    middle, else head. Declared, so that the bands themselves reveal no count.
+    """
 
     tail_below: float
     middle_below: float

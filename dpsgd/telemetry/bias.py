@@ -10,7 +10,8 @@ from dpsgd.training.step import Step
 
 def compare(result: Step, raw_sum: dict[str, Tensor], expected_units: float) -> dict[str, float]:
     """Return cosine and relative length of the clipped mean against the raw mean, the noise's norm
-    and the signal-to-noise ratio ‖clipped mean‖/‖noise‖; what is 0/0 is left out."""
+    and the signal-to-noise ratio ‖clipped mean‖/‖noise‖; what is 0/0 is left out.
+    """
     clipped = torch.cat([v.flatten() for v in result.mean.values()]).double()
     raw = torch.cat([raw_sum[name].flatten() for name in result.mean]).double() / expected_units
     length, raw_length = float(clipped.norm()), float(raw.norm())

@@ -8,8 +8,8 @@ import numpy as np
 
 from analysis import schema
 from dpsgd.errors import ConfigError
-from dpsgd.telemetry.reduce import Reduced, reduce_window, window_rows
 from dpsgd.telemetry.recorder import Row, SliceKeys, StepFacts
+from dpsgd.telemetry.reduce import Reduced, reduce_window, window_rows
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,9 @@ def window_rows(
             stats = {
                 "units": float(n),
                 "clip_fraction": reduced.clipped[i, g] / n,
-                "kept": reduced.after[i, g] / reduced.before[i, g] if reduced.before[i, g] else None,
+                "kept": reduced.after[i, g] / reduced.before[i, g]
+                if reduced.before[i, g]
+                else None,
             }
             for q, percent in enumerate(schema.QUANTILES):
                 stats[f"norm_before_q{percent}"] = reduced.before_quantiles[q, i, g]

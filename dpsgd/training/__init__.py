@@ -1,0 +1,1 @@
+"""Training: one pure step, the loop around it, evaluation, the optimizer."""

@@ -53,7 +53,8 @@ class SGD:
 
     def noise_factor(self, mechanism: Mechanism, threshold: float) -> float:
         """Return what multiplies the noise, so that ``noise_only`` moves the parameters by exactly
-        the noise of the matching private cell although its learning rate is the baseline's."""
+        the noise of the matching private cell although its learning rate is the baseline's.
+        """
         if mechanism != "noise_only":
             return self.gradient_factor(mechanism, threshold)
         return self.gradient_factor("private", threshold) * self.lr / self.baseline_lr

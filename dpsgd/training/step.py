@@ -61,5 +61,8 @@ def check_finite(norms: Tensor) -> None:
     """Raise PrivacyError naming the first unit of the batch whose norm is not finite."""
     bad = torch.nonzero(~torch.isfinite(norms).all(1)).flatten().tolist()
     if bad:
-        raise NonFiniteError(bad, f"the gradient of {len(bad)} of {len(norms)} units in this batch is not finite, first "
-            f"at position {bad[0]}")
+        raise NonFiniteError(
+            bad,
+            f"the gradient of {len(bad)} of {len(norms)} units in this batch is not finite, first "
+            f"at position {bad[0]}",
+        )
