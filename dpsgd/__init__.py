@@ -1,3 +1,3 @@
-"""The clipping atlas: which kinds of example does a DP-SGD clipping rule erase?"""
+"""The clipping atlas: see which kinds of example a DP-SGD clipping rule erases."""
 
 __version__ = "0.1.0"

@@ -47,7 +47,7 @@ def check_positive(what: str, values: Tensor, groups: Groups) -> None:
             f"{what}: shape {tuple(values.shape)}, expected one value for each of the clip groups "
             f"{', '.join(groups.names)}"
         )
-    for name, value in zip(groups.names, values.tolist(), strict=True):
+    for name, value in zip(groups.names, map(float, values), strict=True):
         if not (math.isfinite(value) and value > 0):
             raise PrivacyError(
                 f"{what} of clip group {name!r} is {value}; it must be finite and > 0"

@@ -78,12 +78,12 @@ def _mersenne_state(words: bytes) -> torch.Tensor:
     state = _template().copy()
     block = np.frombuffer(words, dtype="<u4").astype("<u8")
     state[_MT_OFFSET : _MT_OFFSET + 8 * _MT_WORDS] = block.view(np.uint8)
-    return torch.from_numpy(state)
+    return torch.as_tensor(state)
 
 
 @cache
 def _template() -> np.ndarray:
-    """Return the state of a generator seeded with 0, after a check that its layout is the known one."""
+    """Return the state of a generator seeded with 0, its layout checked."""
     state = torch.Generator().manual_seed(0).get_state().numpy()
     words = state[_MT_OFFSET : _MT_OFFSET + 8 * _MT_WORDS].view("<u8")
     # MT19937 seeded with 0 (Matsumoto & Nishimura 1998): x_0 = 0, x_1 = 1, x_2 = 1812433253·1 + 2.

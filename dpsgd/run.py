@@ -10,6 +10,7 @@ from typing import Any
 import hydra
 from hydra.core.config_store import ConfigStore
 from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 
@@ -53,7 +54,7 @@ def job(config: DictConfig) -> None:
     from dpsgd.experiment.settings import read_cell  # noqa: PLC0415
 
     console = Console(highlight=False)
-    single = HydraConfig.get().mode.name == "RUN"
+    single = HydraConfig.get().mode == RunMode.RUN
     try:
         cell = read_cell(_plain(config))
         prepared = prepare(cell)

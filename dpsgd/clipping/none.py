@@ -15,7 +15,7 @@ from dpsgd.clipping.rule import ClipRule, Info, State, Unit, check_unit
 
 @dataclass(frozen=True)
 class NoClipping(ClipRule):
-    """w = 1 and an infinite scale: no noise can cover it, so that every step with noise refuses it."""
+    """w = 1 and an infinite scale, which no noise covers: a step with noise refuses it."""
 
     name: str
     unit: Unit

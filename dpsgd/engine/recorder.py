@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -64,8 +64,8 @@ class _Tap(torch.autograd.Function):
 
 
 @contextmanager
-def recording(model: nn.Module, layers: dict[str, nn.Module]) -> Iterator[Recorder]:
-    """Hook ``layers`` for one forward pass, with every parameter's gradient switched off.
+def recording(model: nn.Module, layers: dict[str, nn.Module]) -> Generator[Recorder]:
+    """Catch ``layers`` for one forward pass, with every parameter's gradient switched off.
 
     Parameters need no gradient of their own: the backward pass stops at the first layers' outputs.
     """
@@ -91,6 +91,7 @@ def _hook(name: str, recorder: Recorder) -> Any:
         a = args[0].detach()
         use = Use(name, a, a._version)
         recorder.uses.setdefault(name, []).append(use)
-        return _Tap.apply(output, recorder.anchor, use)  # pyright: ignore[reportReturnType]
+        tapped: Any = _Tap.apply(output, recorder.anchor, use)  # pyright: ignore[reportUnknownMemberType]  (torch leaves it untyped)
+        return tapped
 
     return catch

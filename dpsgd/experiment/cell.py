@@ -106,7 +106,7 @@ def _train(
     write_whole(folder / schema.MODEL_FILE, lambda p: torch.save(prepared.model.state_dict(), p))
     totals = pd.DataFrame(recorder.totals(), columns=list(schema.CELL_METRICS))
     totals = totals.astype(dict(schema.CELL_METRICS))
-    final = evaluation[list(schema.CELL_METRICS)]
+    final = evaluation.drop(columns="step")
     metrics = pd.concat([final, totals], ignore_index=True) if len(totals) else final
     seconds = {
         "": time.perf_counter() - started,

@@ -27,7 +27,11 @@ def write_whole(path: Path, write: Callable[[Path], None]) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write UTF-8 text whole or not at all."""
-    write_whole(path, lambda p: p.write_text(text, encoding="utf-8") and None)
+    write_whole(path, lambda p: _text(p, text))
+
+
+def _text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
 
 
 def write_json(path: Path, value: Any) -> None:

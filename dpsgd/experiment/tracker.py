@@ -180,19 +180,28 @@ def _series(folder: Path) -> list[tuple[str, float, int]]:
     table = pd.read_parquet(file)
     table = table[(table["group"] == schema.GROUP_ALL) & table["value"].notna()]
     found: list[tuple[str, float, int]] = []
-    for row in table.itertuples():
+    for row in map(_Row, table.to_dict("records")):
         if row.stat == "loss":
             name = "train/loss"
         elif row.stat in _SERIES:
-            where = f"/{row.slice_kind}/{str(row.slice).replace('/', '_')}"
+            where = f"/{row.slice_kind}/{row.slice.replace('/', '_')}"
             name = f"{row.stat}{where if row.stat in schema.STATS_BY_SLICE else ''}"
             name = f"private/{name}" if row.release == "private" else name
         else:
             continue
-        value = float(row.value)
+        value = row.value
         if math.isfinite(value):
-            found.append((legal_name(name), value, int(row.step)))
+            found.append((legal_name(name), value, row.step))
     return found
+
+
+class _Row:
+    """One telemetry row by attribute."""
+
+    def __init__(self, values: Mapping[Any, Any]) -> None:
+        self.stat, self.release = str(values["stat"]), str(values["release"])
+        self.slice_kind, self.slice = str(values["slice_kind"]), str(values["slice"])
+        self.value, self.step = float(values["value"]), int(values["step"])
 
 
 def _warn(error: Exception) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def bin_index(confidence: np.ndarray, bins: int) -> np.ndarray:
-    """Return each confidence's equal-width bin on [0, 1]; the last bin is closed, so 1.0 is in it."""
+    """Return each confidence's equal-width bin on [0, 1]; the last bin holds 1.0 too."""
     return np.minimum((confidence * bins).astype(np.int64), bins - 1)
 
 

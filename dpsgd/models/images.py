@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 from typing import Literal, Protocol
 
@@ -52,7 +53,7 @@ class MLP:
         """Flatten, then linear layers with the activation between them."""
         widths = [prod(input_shape), *self.hidden]
         layers: list[nn.Module] = [nn.Flatten()]
-        for before, after in zip(widths, widths[1:], strict=False):
+        for before, after in pairwise(widths):
             layers += [nn.Linear(before, after), _ACTIVATIONS[self.activation]()]
         return nn.Sequential(*layers, nn.Linear(widths[-1], classes))
 

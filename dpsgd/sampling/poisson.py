@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from dp_accounting import dp_event
 
 from dpsgd.accounting.events import poisson_gaussian
+from dpsgd.accounting.library import DpEvent
 from dpsgd.errors import ConfigError
 from dpsgd.sampling.sampler import Draw
 
@@ -49,6 +49,6 @@ class PoissonSampler:
         records = torch.nonzero(coins < self.sampling_probability).flatten()
         return Draw(records, torch.arange(len(records), device=records.device), len(records))
 
-    def event(self, noise_multiplier: float, steps: int) -> dp_event.DpEvent:
+    def event(self, noise_multiplier: float, steps: int) -> DpEvent:
         """Return ``steps`` Poisson-sampled Gaussians of this noise multiplier."""
         return poisson_gaussian(self.sampling_probability, noise_multiplier, steps)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import torch
-from dp_accounting import dp_event
 from torch import Tensor
+
+from dpsgd.accounting.library import DpEvent
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,6 @@ class Sampler(Protocol):
         """Draw one step's batch."""
         ...
 
-    def event(self, noise_multiplier: float, steps: int) -> dp_event.DpEvent:
+    def event(self, noise_multiplier: float, steps: int) -> DpEvent:
         """Return the event of ``steps`` draws, each released by a Gaussian of this multiplier."""
         ...

@@ -8,13 +8,13 @@ from typing import Any
 
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.utils import JobReturn, JobStatus
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf, open_dict
 
 
 class CheckedSweeper(BasicSweeper):
     """Compose and check all cells, run them, and end with a table of what failed."""
 
-    def __init__(self, max_batch_size: int | None, params: DictConfig | None) -> None:
+    def __init__(self, max_batch_size: int | None, params: dict[str, str] | None) -> None:
         super().__init__(max_batch_size=max_batch_size, params=params)
 
     def validate_batch_is_legal(self, batch: Sequence[Sequence[str]]) -> None:
@@ -24,15 +24,16 @@ class CheckedSweeper(BasicSweeper):
         from dpsgd.experiment.plan import prepare  # noqa: PLC0415
         from dpsgd.experiment.settings import read_cell  # noqa: PLC0415
 
-        if self.config is None or self.config_loader is None:
+        if self.config is None or self.hydra_context is None:
             raise RuntimeError("the sweeper was not set up")
+        loader = self.hydra_context.config_loader
         for overrides in batch:
-            composed = self.config_loader.load_sweep_config(self.config, list(overrides))
-            with_hydra = OmegaConf.to_container(composed, resolve=False)
-            plain: dict[str, Any] = {k: v for k, v in dict(with_hydra).items() if k != "hydra"}
-            resolved = OmegaConf.to_container(OmegaConf.create(plain), resolve=True)
+            composed = loader.load_sweep_config(self.config, list(overrides))
+            with open_dict(composed):
+                composed.pop("hydra")
+            plain: Any = OmegaConf.to_container(composed, resolve=True)
             try:
-                prepare(read_cell(dict(resolved)))  # pyright: ignore[reportArgumentType]
+                prepare(read_cell(plain))
             except ConfigError as error:
                 hint = f"in the cell {' '.join(overrides)}; no cell was started"
                 hint = f"{error.hint}\n{hint}" if error.hint else hint
@@ -41,22 +42,30 @@ class CheckedSweeper(BasicSweeper):
 
     def sweep(self, arguments: list[str]) -> Any:
         """Run all cells; exit with 1 and a table if any failed."""
-        try:
-            return super().sweep(arguments)
-        except Exception:
-            failed = self._failures()
-            if not failed:
-                raise
-            print(f"\n{len(failed)} cells failed:", file=sys.stderr)  # noqa: T201
-            for job in failed:
-                first = (str(job._return_value).splitlines() or ["?"])[0]
-                name = type(job._return_value).__name__
-                print(f"  {' '.join(job.overrides or [])}\n    {name}: {first}",  # noqa: T201
-                      file=sys.stderr)  # fmt: skip
-            print("Finished cells are kept; the same command runs only the rest.",  # noqa: T201
-                  file=sys.stderr)  # fmt: skip
-            sys.exit(1)
+        if self.launcher is None:
+            raise RuntimeError("the sweeper was not set up")
+        finished: list[JobReturn] = []
+        launch = self.launcher.launch
 
-    def _failures(self) -> list[JobReturn]:
-        jobs = getattr(self.launcher, "finished_jobs", [])
-        return [job for job in jobs if job.status == JobStatus.FAILED]
+        def remember(*args: Any, **kwargs: Any) -> Sequence[JobReturn]:
+            finished.extend(launch(*args, **kwargs))
+            return [job for job in finished if job.status != JobStatus.FAILED]
+
+        self.launcher.launch = remember
+        result = super().sweep(arguments)
+        failed = [job for job in finished if job.status == JobStatus.FAILED]
+        if failed:
+            print(_table(failed), file=sys.stderr)  # noqa: T201
+            sys.exit(1)
+        return result
+
+
+def _table(failed: Sequence[JobReturn]) -> str:
+    """Return what failed and why, a cell in two lines."""
+    lines = [f"\n{len(failed)} cells failed:"]
+    for job in failed:
+        error = job._return_value
+        first = (str(error).splitlines() or ["no message"])[0]
+        lines += [f"  {' '.join(job.overrides or [])}", f"    {type(error).__name__}: {first}"]
+    lines.append("Finished cells are kept; the same command runs only the rest.")
+    return "\n".join(lines)

@@ -5,7 +5,7 @@ import math
 import pytest
 from accountants import ACCOUNTANTS, Counting
 
-from dpsgd.accounting import largest_steps, poisson_gaussian
+from dpsgd.accounting import PLD, largest_steps, poisson_gaussian
 from dpsgd.accounting.calibration import TOLERANCE, solve_noise
 from dpsgd.accounting.library import ComposedDpEvent, GaussianDpEvent
 from dpsgd.errors import ConfigError
@@ -36,17 +36,16 @@ def test_the_solved_noise_is_for_the_relation_asked(relation):
     assert 3.0 * (1 - TOLERANCE) <= pld.epsilon(event(sigma), relation, DELTA) <= 3.0
 
 
-@pytest.mark.parametrize("steps", [1, 30_000])
-def test_very_few_and_very_many_steps_are_solved(steps):
-    for accountant in ACCOUNTANTS.values():
-        sigma = accountant.calibrate(lambda s: event(s, steps), ADD_REMOVE, 0.1, DELTA)
-        spent = accountant.epsilon(event(sigma, steps), ADD_REMOVE, DELTA)
-        assert 0.1 * (1 - TOLERANCE) <= spent <= 0.1
+@pytest.mark.parametrize(("name", "steps"), [("rdp", 1), ("rdp", 30_000), ("pld", 30_000)])
+def test_very_few_and_very_many_steps_are_solved(name, steps):
+    accountant = ACCOUNTANTS[name]
+    sigma = accountant.calibrate(lambda s: event(s, steps), ADD_REMOVE, 0.1, DELTA)
+    spent = accountant.epsilon(event(sigma, steps), ADD_REMOVE, DELTA)
+    assert 0.1 * (1 - TOLERANCE) <= spent <= 0.1
 
 
-@pytest.mark.slow
 def test_a_target_of_a_thousand_neither_hangs_nor_overshoots():
-    pld = ACCOUNTANTS["pld"]
+    pld = PLD(name="pld", grid=1e-2)
     sigma = pld.calibrate(event, ADD_REMOVE, 1000, DELTA)
     assert 999 <= pld.epsilon(event(sigma), ADD_REMOVE, DELTA) <= 1000
 
@@ -100,7 +99,7 @@ def test_rdp_does_not_solve_for_replace_one():
 
 
 @every_accountant
-@pytest.mark.parametrize(("sigma", "target", "steps"), [(1.96, 3.0, 2000), (4.0, 0.5, 100_000)])
+@pytest.mark.parametrize(("sigma", "target", "steps"), [(3.0, 1.0, 2000), (4.0, 0.5, 100_000)])
 def test_the_largest_steps_fit_and_one_more_does_not(accountant, sigma, target, steps):
     def spent(count):
         return accountant.epsilon(event(sigma, count), ADD_REMOVE, DELTA)
