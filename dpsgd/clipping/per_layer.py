@@ -83,7 +83,7 @@ class PerLayer(ClipRule):
 
     def threshold(self, state: State) -> float:
         """Return √ΣC_g²."""
-        return float(torch.linalg.vector_norm(state["threshold"]))
+        return float(state["threshold"].square().sum().sqrt())
 
     def _thresholds(self, groups: Groups) -> Tensor:
         if self.norms is not None:
@@ -113,4 +113,4 @@ class PerLayer(ClipRule):
 
 def group_scale(thresholds: Tensor, gamma: Tensor) -> Tensor:
     """Return scale_g = γ_g·√(Σ_j C_j²/γ_j²), which makes Σ_g (C_g/scale_g)² = 1."""
-    return gamma * torch.linalg.vector_norm(thresholds / gamma)
+    return gamma * (thresholds / gamma).square().sum().sqrt()

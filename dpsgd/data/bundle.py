@@ -57,6 +57,11 @@ class Bundle:
     def __post_init__(self) -> None:
         if len(self.keep) != len(self.classes):
             raise ConfigError("data.keep", self.keep, f"needs {len(self.classes)} shares")
+        if len(set(self.classes)) != len(self.classes):
+            # Slices and prediction columns go by these names.
+            raise ConfigError(
+                "data.classes", self.classes, "needs a name of its own for each class"
+            )
         for split in (self.train, self.validation, self.test):
             if len(split) and not 0 <= int(split.labels.min()) <= int(split.labels.max()) < len(
                 self.classes
@@ -64,8 +69,11 @@ class Bundle:
                 raise ConfigError("data", split.name, "has a label outside its classes")
 
     def split(self, name: str) -> Split:
-        """Return train, validation or test."""
-        return {s.name: s for s in (self.train, self.validation, self.test)}[name]
+        """Return train, validation or test; raises ConfigError for another name."""
+        splits = {split.name: split for split in (self.train, self.validation, self.test)}
+        if name not in splits:
+            raise ConfigError("split", name, f"choose one of {', '.join(splits)}")
+        return splits[name]
 
 
 class DataSource(Protocol):
@@ -80,12 +88,14 @@ class DataSource(Protocol):
 
 
 def fingerprint_of(splits: Sequence[Split]) -> str:
-    """Return the SHA-256 (hex) of every array of every split."""
+    """Return the SHA-256 (hex) of every array of every split, with dtype, shape and name."""
     digest = hashlib.sha256()
     for split in splits:
-        arrays = [split.inputs.numpy(), split.labels.numpy(), split.example]
-        arrays += [split.columns[name] for name in sorted(split.columns)]
-        for array in arrays:
-            digest.update(f"{split.name} {array.dtype} {array.shape}".encode())
-            digest.update(np.ascontiguousarray(array).tobytes())
+        arrays = [("", split.inputs.numpy()), ("", split.labels.numpy()), ("", split.example)]
+        arrays += [(f" {name}", split.columns[name]) for name in sorted(split.columns)]
+        for column, array in arrays:
+            # The bytes of an object array are addresses, which differ from process to process.
+            values = array.astype(np.str_) if array.dtype.hasobject else array
+            digest.update(f"{split.name} {values.dtype} {values.shape}{column}".encode())
+            digest.update(np.ascontiguousarray(values).tobytes())
     return digest.hexdigest()

@@ -7,7 +7,7 @@ import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -98,7 +98,7 @@ class Digits(TailedImages):
         """Read scikit-learn's copy."""
         from sklearn.datasets import load_digits  # noqa: PLC0415
 
-        digits = load_digits()
+        digits: Any = load_digits()
         images = (digits.images / 16.0).astype(np.float32)[:, None]
         return images, digits.target.astype(np.int64)
 
@@ -108,5 +108,5 @@ def _save(file: Path, **arrays: np.ndarray) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=file.parent, suffix=".tmp.npz")
     os.close(handle)
-    np.savez(name, **arrays)
+    np.savez(name, allow_pickle=False, **arrays)
     Path(name).replace(file)

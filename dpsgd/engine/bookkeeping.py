@@ -1,5 +1,8 @@
 """The fast engine: one forward pass, one short backward pass, no per-unit gradients in memory."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportPrivateUsage=false
+# (torch leaves parts of these calls untyped)
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,5 +1,8 @@
 """Before training: refuse models that mix rows, and try the engine against the oracle."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportPrivateUsage=false
+# (torch leaves parts of these calls untyped)
 from __future__ import annotations
 
 import copy

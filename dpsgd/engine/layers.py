@@ -5,13 +5,17 @@ weighted sum over units needs the gradient itself (Goodfellow, arXiv 1510.01799;
 convolutions Bu et al., arXiv 2205.10683).
 """
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportPrivateUsage=false
+# (torch leaves parts of these calls untyped)
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.grad import conv2d_weight
 
 CANCELLATION = 1e-3
 """Below this share of the summed terms a float32 ghost norm is computed again in float64."""
@@ -71,7 +75,8 @@ class Conv2dLayer:
     def weight_sum(self, module: nn.Module, a: Tensor, g: Tensor) -> Tensor:
         """One call of the native weight gradient of the whole batch."""
         conv = _conv(module)
-        return nn.grad.conv2d_weight(
+        gradient: Any = conv2d_weight  # its annotations say int where it takes pairs
+        return gradient(
             pad_input(conv, a), list(conv.weight.shape), g,
             stride=(conv.stride[0], conv.stride[1]),
             dilation=(conv.dilation[0], conv.dilation[1]), groups=conv.groups,

@@ -1,5 +1,8 @@
 """The slow engine: every unit's gradient in memory. Obviously right, and so the oracle."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportPrivateUsage=false
+# (torch leaves parts of these calls untyped)
 from __future__ import annotations
 
 from dataclasses import dataclass

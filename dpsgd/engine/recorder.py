@@ -1,5 +1,8 @@
 """Catch every layer's input and output gradient in one forward and one short backward pass."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportPrivateUsage=false
+# (torch leaves parts of these calls untyped)
 from __future__ import annotations
 
 from collections.abc import Generator

@@ -137,7 +137,7 @@ def cell_row(plan: Plan, metrics: pd.DataFrame, seconds: Mapping[str, float]) ->
         "lr": cell.optim.lr,
         "lr_scale": cell.optim.lr_scale,
         "telemetry": cell.telemetry.name,
-        "result_version": RESULT_VERSION,
+        "result_version": str(RESULT_VERSION),
         "finished_at": now(),
         **{f"seconds{name}": round(value, 3) for name, value in seconds.items()},
         **flat_config(cell),

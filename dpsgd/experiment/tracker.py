@@ -180,7 +180,8 @@ def _series(folder: Path) -> list[tuple[str, float, int]]:
     table = pd.read_parquet(file)
     table = table[(table["group"] == schema.GROUP_ALL) & table["value"].notna()]
     found: list[tuple[str, float, int]] = []
-    for row in map(_Row, table.to_dict("records")):
+    rows: Any = table
+    for row in map(_Row, rows.to_dict(orient="records")):
         if row.stat == "loss":
             name = "train/loss"
         elif row.stat in _SERIES:

@@ -6,8 +6,12 @@ import numpy as np
 
 
 def bin_index(confidence: np.ndarray, bins: int) -> np.ndarray:
-    """Return each confidence's equal-width bin on [0, 1]; the last bin holds 1.0 too."""
-    return np.minimum((confidence * bins).astype(np.int64), bins - 1)
+    """Return each confidence's bin: ((b−1)/B, b/B] for b = 1 … B, counted from 0.
+
+    The first bin holds 0.0 too and the last 1.0, so that no confidence falls into none. Compared
+    with the edges rather than multiplied by ``bins``, which would put 0.7 above 7/10.
+    """
+    return np.searchsorted(np.arange(1, bins) / bins, confidence, side="left")
 
 
 def ece(confidence: np.ndarray, correct: np.ndarray, bins: int = 15) -> float:
@@ -15,13 +19,13 @@ def ece(confidence: np.ndarray, correct: np.ndarray, bins: int = 15) -> float:
 
     ``confidence`` and ``correct`` are ``[n]``; NaN for n = 0.
     """
-    if len(confidence) == 0:
-        return float("nan")
     return float(ece_of_draws(confidence, correct[None], bins)[0])
 
 
 def ece_of_draws(confidence: np.ndarray, correct: np.ndarray, bins: int = 15) -> np.ndarray:
-    """Return the ECE ``[draws]`` of every row of ``correct`` ``[draws, n]``."""
+    """Return the ECE ``[draws]`` of every row of ``correct`` ``[draws, n]``; NaN for n = 0."""
+    if len(confidence) == 0:
+        return np.full(len(correct), np.nan)
     one_hot = bin_index(confidence, bins)[:, None] == np.arange(bins)
     gaps = (correct - confidence) @ one_hot.astype(np.float64)
     return np.abs(gaps).sum(1) / len(confidence)

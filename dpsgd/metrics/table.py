@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis import schema
 from dpsgd.metrics.calibration import bin_index, ece_calibrated
-from dpsgd.metrics.intervals import percentiles, resample_weights, wilson
+from dpsgd.metrics.intervals import bootstrap_interval, percentiles, resample_weights, wilson
 from dpsgd.slices.table import SliceTable
 
 BINS = 15
@@ -63,8 +63,9 @@ def evaluate(
         generator: for the bootstrap; global random state is not touched.
         min_n: below it ECE is null and a slice cannot be the worst one.
 
-    A slice without examples has null metrics and n = 0, never 0. Raises ValueError for
-    probabilities that are not finite.
+    A slice without examples has null metrics and n = 0, never 0; one example has no bootstrap
+    interval. The n of ``tail_worst`` is that of the worst slice. Raises ValueError for
+    probabilities that are not finite, and for labels outside their columns.
 
     """
     rows = _per_example(probabilities, labels)
@@ -90,8 +91,11 @@ def _per_example(probabilities: np.ndarray, labels: np.ndarray) -> _Rows:
     bad = int((~np.isfinite(probabilities).all(axis=1)).sum())
     if bad:
         raise ValueError(f"the probabilities of {bad} of {len(probabilities)} rows are not finite")
+    classes = probabilities.shape[1]
+    if len(labels) and not 0 <= labels.min() <= labels.max() < classes:
+        raise ValueError(f"labels {labels.min()} to {labels.max()} for {classes} probabilities")
     own = probabilities[np.arange(len(labels)), labels]
-    one_hot = np.eye(probabilities.shape[1])[labels]
+    one_hot = np.eye(classes)[labels]
     return _Rows(
         labels=labels,
         correct=(probabilities.argmax(1) == labels).astype(np.float64),
@@ -118,7 +122,9 @@ def _slice_metrics(rows: _Rows, generator: np.random.Generator, min_n: int) -> d
     gap = (rows.correct - rows.confidence)[:, None]
     gap = gap * (bin_index(rows.confidence, BINS)[:, None] == np.arange(BINS))
     result["ece"] = Estimate(
-        float(np.abs(gap.sum(0)).sum() / n), n, *percentiles(np.abs(drawn @ gap).sum(1) / n)
+        float(np.abs(gap.sum(0)).sum() / n),
+        n,
+        *bootstrap_interval(np.abs(drawn @ gap).sum(1) / n, n),
     )
     null = ece_calibrated(rows.confidence, generator, bins=BINS)
     result["ece_calibrated"] = Estimate(float(null.mean()), n, *percentiles(null))
@@ -130,7 +136,8 @@ def _share(correct: np.ndarray) -> Estimate:
 
 
 def _mean(values: np.ndarray, drawn: np.ndarray) -> Estimate:
-    return Estimate(float(values.mean()), len(values), *percentiles(drawn @ values / len(values)))
+    n = len(values)
+    return Estimate(float(values.mean()), n, *bootstrap_interval(drawn @ values / n, n))
 
 
 def _recall(rows: _Rows, drawn: np.ndarray) -> Estimate:

@@ -22,10 +22,11 @@ class Rarity:
     kind: ClassVar[str] = "rarity"
 
     def __post_init__(self) -> None:
-        if not 0 < self.tail_below <= self.middle_below <= 1:
-            raise ConfigError(
-                "tail_below", self.tail_below, "needs 0 < tail_below <= middle_below <= 1"
-            )
+        order = "needs 0 < tail_below <= middle_below <= 1"
+        if not 0 < self.middle_below <= 1:
+            raise ConfigError("middle_below", self.middle_below, order)
+        if not 0 < self.tail_below <= self.middle_below:
+            raise ConfigError("tail_below", self.tail_below, order)
 
     def assign(self, split: Split, bundle: Bundle) -> tuple[tuple[str, ...], np.ndarray]:
         """Return the bands that any class is in, head first, and their membership."""

@@ -1,0 +1,1 @@
+"""Benchmarks: ratios inside one run, CPU time, one thread."""

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from planted_bundles import bundle, split
+
+from dpsgd.data.bundle import Split, fingerprint_of
+from dpsgd.errors import ConfigError
+
+
+@pytest.mark.parametrize("short", ["inputs", "labels", "example", "columns"])
+def test_unequal_lengths_are_refused(short):
+    whole = {
+        "inputs": torch.zeros(3, 2),
+        "labels": torch.zeros(3, dtype=torch.int64),
+        "example": np.arange(3),
+        "columns": {"source": np.array(["a", "b", "c"])},
+    }
+    cut = {"source": whole["columns"]["source"][:2]} if short == "columns" else whole[short][:2]
+    Split("test", **whole)
+    with pytest.raises(ConfigError, match="unequal lengths"):
+        Split("test", **{**whole, short: cut})
+
+
+@pytest.mark.parametrize("label", [-1, 2])
+@pytest.mark.parametrize("name", ["train", "test"])
+def test_a_label_outside_the_classes_is_refused(label, name):
+    labels = {"train": [0, 1], "test": [0]}
+    labels[name] = [0, label]
+    with pytest.raises(ConfigError, match=f"{name}: .*outside its classes"):
+        bundle(labels["train"], (1.0, 1.0), test=labels["test"])
+
+
+def test_each_class_needs_a_share_and_a_name_of_its_own():
+    with pytest.raises(ConfigError, match="needs 2 shares"):
+        bundle([0], (1.0,), ("a", "b"))
+    with pytest.raises(ConfigError, match="name of its own"):
+        bundle([0], (1.0, 1.0), ("a", "a"))
+
+
+def test_a_split_is_found_by_name():
+    data = bundle([0, 1], (1.0, 1.0))
+    assert data.split("train") is data.train
+    assert data.split("validation") is data.validation
+    assert data.split("test") is data.test
+    with pytest.raises(ConfigError, match="train, validation, test"):
+        data.split("valid")
+
+
+def test_a_split_may_be_empty():
+    assert len(bundle([0], (1.0,)).validation) == 0
+
+
+def test_the_fingerprint_knows_every_array():
+    base = split([0, 1, 1], columns={"source": np.array(["a", "b", "c"])})
+    other = [
+        replace(base, name="test"),
+        replace(base, inputs=base.inputs + 1),
+        replace(base, inputs=base.inputs.double()),
+        replace(base, labels=base.labels.flip(0)),
+        replace(base, example=base.example + 1),
+        replace(base, columns={"source": np.array(["a", "b", "d"])}),
+        replace(base, columns={"origin": base.columns["source"]}),
+        replace(base, columns={}),
+    ]
+    prints = {fingerprint_of([case]) for case in (base, *other)}
+    assert len(prints) == len(other) + 1
+    assert all(len(mark) == 64 and int(mark, 16) >= 0 for mark in prints)
+    assert fingerprint_of([base]) == fingerprint_of([replace(base, inputs=base.inputs.clone())])
+
+
+def test_the_fingerprint_reads_rows_in_order_of_the_view():
+    base = split([0, 1, 1])
+    turned = replace(base, inputs=base.inputs.T.contiguous().T)
+    assert fingerprint_of([base]) == fingerprint_of([turned])
+
+
+OBJECTS = """
+import numpy as np, torch
+from dpsgd.data.bundle import Split, fingerprint_of
+words = np.array(["x" * i for i in range(1, 4)] + [None], dtype=object)
+rows = Split("test", torch.zeros(4, 1), torch.zeros(4, dtype=torch.int64), np.arange(4), {"w": words})
+print(fingerprint_of([rows]))
+"""
+
+
+def test_the_fingerprint_of_objects_is_the_same_in_every_process():
+    command = [sys.executable, "-c", OBJECTS]
+    root = Path(__file__).parents[2]
+    prints = {
+        subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    }
+    assert len(prints) == 1
