@@ -42,9 +42,8 @@ def main() -> None:
     for source in MODELS:
         for rule in RULES:
             plain, private = compare(source, rule)
-            print(
-                f"{source.name:8} {rule.name:10} {plain:9.2f} {private:11.2f} {private / plain:6.2f}"
-            )
+            ratio = private / plain
+            print(f"{source.name:8} {rule.name:10} {plain:9.2f} {private:11.2f} {ratio:6.2f}")
 
 
 def compare(source: ModelSource, rule: ClipRule) -> tuple[float, float]:

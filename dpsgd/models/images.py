@@ -19,7 +19,10 @@ _ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
 class ModelSource(Protocol):
     """Settings that build a model for inputs of one shape."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """The word that labels, tables and pictures use."""
+        ...
 
     def build(self, input_shape: tuple[int, ...], classes: int) -> nn.Module:
         """Return a module that maps ``[n, *input_shape]`` to logits ``[n, classes]``."""

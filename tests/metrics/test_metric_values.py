@@ -123,7 +123,7 @@ def test_a_calibrated_model_lies_within_its_null():
 
 
 def test_the_worst_slice_is_the_lowest_accuracy_of_those_large_enough(planted):
-    probabilities, labels, table, _ = planted
+    probabilities, labels, _table, _ = planted
     for min_n in (1, 10, 20, 50, 60):
         frame = evaluated(probabilities, labels, tail=TAIL, min_n=min_n)
         large = frame[frame["metric"].eq("accuracy") & (frame["n"] >= min_n)]

@@ -85,7 +85,8 @@ OBJECTS = """
 import numpy as np, torch
 from dpsgd.data.bundle import Split, fingerprint_of
 words = np.array(["x" * i for i in range(1, 4)] + [None], dtype=object)
-rows = Split("test", torch.zeros(4, 1), torch.zeros(4, dtype=torch.int64), np.arange(4), {"w": words})
+labels = torch.zeros(4, dtype=torch.int64)
+rows = Split("test", torch.zeros(4, 1), labels, np.arange(4), {"w": words})
 print(fingerprint_of([rows]))
 """
 
