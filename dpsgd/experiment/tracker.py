@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import math
 import os
 import re
+import shlex
 import warnings
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,6 +22,7 @@ from analysis import schema
 log = logging.getLogger(__name__)
 
 _REFUSED = re.compile(r"[^\w\-. /:]")
+_LONGEST = 250
 _SERIES = ("clip_fraction", "kept", "cosine", "relative_length", "noise_norm", "snr")
 
 
@@ -77,8 +81,9 @@ class MlflowTracker:
         except Exception as error:  # whatever a tracker does, the run stays finished
             _warn(error)
             return None
+        store = shlex.quote(self._store(folder.parent))
         return (
-            f"MLflow: mlflow ui --backend-store-uri {self._store(folder.parent)} --port 5000\n"
+            f"MLflow: mlflow ui --backend-store-uri {store} --port 5000\n"
             f"        http://127.0.0.1:5000/#/experiments/{experiment}"
             "?workflowType=machine_learning"
         )
@@ -96,15 +101,35 @@ class MlflowTracker:
 
 
 def legal_name(name: str) -> str:
-    """Return ``name`` with what MLflow refuses in a metric's name replaced by ``_``."""
-    name = re.sub(r"/{2,}", "/", _REFUSED.sub("_", name)).strip("/")
-    return name[:250] or "_"
+    """Return ``name`` with what MLflow refuses in a metric's name replaced by ``_``.
+
+    Too long a name is cut and ends in a digest, so that two long names stay two.
+    """
+    parts = [part for part in _REFUSED.sub("_", name).split("/") if part]
+    legal = "/".join("_" * len(part) if part in {".", ".."} else part for part in parts) or "_"
+    return legal if len(legal) <= _LONGEST else f"{legal[: _LONGEST - 9]}_{_digest(name)}"
+
+
+def legal_names(names: Iterable[str]) -> dict[str, str]:
+    """Return the legal name of every name; names that would share one get a digest each."""
+    unique = list(dict.fromkeys(names))
+    # SQLite and MLflow's pages tell capitals apart, a file system may not.
+    wanted = [legal_name(name).casefold() for name in unique]
+    times = Counter(wanted)
+    found: dict[str, str] = {}
+    for name, want in zip(unique, wanted, strict=True):
+        legal = legal_name(name)
+        if times[want] > 1:
+            legal = f"{legal[: _LONGEST - 9]}_{_digest(name)}"
+        found[name] = legal
+    return found
 
 
 def metrics_of(cell: Mapping[str, Any]) -> dict[str, float]:
-    """Return final metrics by MLflow name; null ones are left out."""
+    """Return final metrics by MLflow name; null and NaN are left out."""
     found = {
         "privacy/epsilon": float(cell["epsilon"]),
+        "privacy/delta": float(cell["delta"]),
         "privacy/noise_multiplier": float(cell["noise_multiplier"]),
     }
     columns = cell["metrics"]
@@ -112,14 +137,14 @@ def metrics_of(cell: Mapping[str, Any]) -> dict[str, float]:
         *(columns[c] for c in ("split", "slice_kind", "slice", "metric", "value")), strict=True
     )
     for split, kind, name, metric, value in rows:
-        if value is None:
+        if value is None or math.isnan(value):
             continue
         if metric in ("tail_worst", "tail_band"):
             prefix = "" if split == "test" else f"{split}/"
             found[f"{prefix}tail/{metric.removeprefix('tail_')}"] = value
             continue
         stem = metric if split == "train" else f"{'eval' if split == 'test' else split}/{metric}"
-        found[f"{stem}/{kind}/{name.replace('/', '_')}"] = value
+        found[f"{stem}/{kind}/{name}"] = value
     return found
 
 
@@ -155,17 +180,16 @@ def _copy(client: Any, experiment: str, folder: Path, cell: Mapping[str, Any]) -
     }
     params |= {"rule": cell["rule"], "mechanism": cell["mechanism"]}
     stamp = int(cell["seconds"] * 1000)
-    named = {legal_name(name): name for name in metrics_of(cell)}
-    metrics = [
-        Metric(legal, metrics_of(cell)[name], stamp, int(cell["steps"]))
-        for legal, name in named.items()
-    ] + [Metric(name, value, stamp, step) for name, value, step in _series(folder)]
+    rows = [(name, value, int(cell["steps"])) for name, value in metrics_of(cell).items()]
+    rows += _series(folder)
+    legal = legal_names(name for name, _, _ in rows)
+    metrics = [Metric(legal[name], value, stamp, step) for name, value, step in rows]
     pairs = [Param(key, value) for key, value in params.items()]
     for start in range(0, len(pairs), 100):
         client.log_batch(run, params=pairs[start : start + 100])
     for start in range(0, len(metrics), 1000):
         client.log_batch(run, metrics=metrics[start : start + 1000])
-    client.log_dict(run, named, "slices.json")
+    client.log_dict(run, {new: name for name, new in legal.items()}, "slices.json")
     for name in (schema.CELL_FILE, schema.LEDGER_FILE, schema.LEDGER_PAGE, schema.CONFIG_FILE):
         if (folder / name).exists():
             client.log_artifact(run, str(folder / name))
@@ -182,18 +206,22 @@ def _series(folder: Path) -> list[tuple[str, float, int]]:
     found: list[tuple[str, float, int]] = []
     rows: Any = table
     for row in map(_Row, rows.to_dict(orient="records")):
-        if row.stat == "loss":
+        if row.stat == "loss" and row.slice_kind == schema.GROUP_ALL:
             name = "train/loss"
         elif row.stat in _SERIES:
-            where = f"/{row.slice_kind}/{row.slice.replace('/', '_')}"
+            where = f"/{row.slice_kind}/{row.slice}"
             name = f"{row.stat}{where if row.stat in schema.STATS_BY_SLICE else ''}"
             name = f"private/{name}" if row.release == "private" else name
         else:
             continue
         value = row.value
         if math.isfinite(value):
-            found.append((legal_name(name), value, row.step))
+            found.append((name, value, row.step))
     return found
+
+
+def _digest(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()[:8]
 
 
 class _Row:

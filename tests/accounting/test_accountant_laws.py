@@ -16,6 +16,7 @@ from dpsgd.accounting.library import (
     PoissonSampledDpEvent,
     SelfComposedDpEvent,
     TruncatedSubsampledGaussianDpEvent,
+    default_orders,
 )
 from dpsgd.errors import ConfigError
 
@@ -184,7 +185,15 @@ def test_orders_at_or_below_one_are_refused(orders):
 
 
 def test_the_default_orders_reach_where_short_lists_cannot():
-    event = poisson_gaussian(Q, 300.0, 426)
-    short = RDP(name="rdp", orders=(2.0, 8.0, 32.0)).epsilon(event, ADD_REMOVE, 1e-4)
-    assert short > 0.1
-    assert ACCOUNTANTS["rdp"].epsilon(event, ADD_REMOVE, 1e-4) < 0.01
+    event, delta = poisson_gaussian(1e-3, 100.0, 100), 1e-7
+    library = RDP(name="rdp", orders=default_orders()).epsilon(event, ADD_REMOVE, delta)
+    ours = ACCOUNTANTS["rdp"].epsilon(event, ADD_REMOVE, delta)
+    assert ACCOUNTANTS["pld"].epsilon(event, ADD_REMOVE, delta) <= ours < library / 5
+
+
+@pytest.mark.parametrize("sigma", [8.0, 12.0, 16.0, 24.0])
+def test_more_orders_never_raise_epsilon_and_change_none_that_was_dense(sigma):
+    event = poisson_gaussian(Q, sigma, 426)
+    library = RDP(name="rdp", orders=default_orders()).epsilon(event, ADD_REMOVE, 1e-4)
+    ours = ACCOUNTANTS["rdp"].epsilon(event, ADD_REMOVE, 1e-4)
+    assert library * 0.97 <= ours <= library

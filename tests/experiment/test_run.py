@@ -106,11 +106,11 @@ def test_diagnostics_say_infinity_wherever_epsilon_is_shown(tmp_path, mechanism)
 
 
 def test_a_budget_ends_the_run_before_it_is_exceeded(tmp_path):
-    outcome = run(tmp_path, *FAST, "steps=40", "noise_multiplier=0.8", "epsilon=3")
+    outcome = run(tmp_path, *FAST, "steps=400", "noise_multiplier=0.8", "epsilon=3")
     assert outcome.returncode == 0, outcome.stderr
     (cell,) = cells(tmp_path)
     assert cell["stopped_by"] == "budget"
-    assert 0 < cell["steps"] < cell["steps_planned"] == 40
+    assert 0 < cell["steps"] < cell["steps_planned"] == 400
     assert cell["epsilon"] <= 3
     assert "stopped by the budget" in outcome.stdout
 

@@ -5,7 +5,9 @@ import pytest
 from planted_predictions import by_label, evaluated, row
 from scipy import stats
 
+from analysis import schema
 from dpsgd.metrics.intervals import resample_weights, wilson
+from dpsgd.slices import SliceTable
 
 
 def test_wilson_is_that_of_scipy():
@@ -76,9 +78,11 @@ def test_the_intervals_of_an_evaluation_cover_the_truth():
     }
     generator = np.random.default_rng(0)
     found = {key: [] for key in truth}
-    for trial in range(250):
+    table = by_label(np.arange(150) % 3, 3)
+    slices = SliceTable((table.keys[0], table.keys[2]), table.membership[:, [0, 2]])
+    for trial in range(200):
         probabilities, labels = _confident(generator, 150, 3, right)
-        frame = evaluated(probabilities, labels, tail=(1, 2), seed=trial)
+        frame = evaluated(probabilities, labels, tail=(1, 2), slices=slices, seed=trial)
         for kind, name, metric in truth:
             found[kind, name, metric].append(row(frame, metric, kind, name))
     for key, expected in truth.items():
@@ -91,7 +95,8 @@ def test_more_examples_make_narrower_intervals():
     for n in (60, 240, 960):
         probabilities, labels = _confident(generator, n, 3, (0.9, 0.8, 0.5))
         frame = evaluated(probabilities, labels)
-        widths.append((frame["hi"] - frame["lo"]).groupby(frame["metric"]).mean())
+        widths.append((frame["hi"] - frame["lo"]).groupby(frame["metric"]).mean().dropna())
+    assert len(widths[0]) == len(schema.METRICS_BY_SLICE) + 2
     assert (widths[0] > widths[1]).all()
     assert (widths[1] > widths[2]).all()
 
@@ -108,10 +113,10 @@ def test_an_interval_is_in_order_and_in_the_range_of_its_metric():
 
 def test_the_worst_slice_has_the_interval_of_a_minimum():
     # Two slices of equal size and accuracy: the lower of two resampled ones lies below either.
-    labels = np.repeat([0, 1], 100)
-    correct = np.tile(np.arange(100) < 70, 2)
-    predicted = np.where(correct, labels, 1 - labels)
-    frame = evaluated(np.eye(2)[predicted], labels, slices=by_label(labels, 2))
+    labels = np.repeat([0, 1, 2], 100)
+    correct = np.concatenate([np.tile(np.arange(100) < 70, 2), np.ones(100, bool)])
+    predicted = np.where(correct, labels, 2)
+    frame = evaluated(np.eye(3)[predicted], labels)
     worst, single = row(frame, "tail_worst"), row(frame, "accuracy", "label", "0")
     assert worst["value"] == 0.7
     assert worst["n"] == 100

@@ -170,7 +170,7 @@ def test_a_slice_named_twice_is_refused():
 
 @pytest.mark.parametrize("file", sorted(CONF.glob("*.yaml")), ids=lambda file: file.stem)
 def test_every_option_makes_a_table(file):
-    slices = instantiate(OmegaConf.load(file))
+    slices = instantiate(OmegaConf.load(file), _convert_="all")
     assert slices.name == file.stem
     data = bundle([0, 1], (1.0, 0.1), test=[1, 0, 0])
     table = slices.table(data.test, data)
