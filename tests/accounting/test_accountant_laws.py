@@ -8,7 +8,7 @@ from accountants import ACCOUNTANTS, CONFIGS
 from dp_accounting import get_epsilon_gaussian
 from omegaconf import OmegaConf
 
-from dpsgd.accounting import PLD, RDP, no_privacy, poisson_gaussian
+from dpsgd.accounting import PLD, RDP, neighbouring_relation, no_privacy, pld, poisson_gaussian
 from dpsgd.accounting.library import (
     ComposedDpEvent,
     GaussianDpEvent,
@@ -18,6 +18,7 @@ from dpsgd.accounting.library import (
     TruncatedSubsampledGaussianDpEvent,
     default_orders,
 )
+from dpsgd.accounting.loss import loss_size
 from dpsgd.errors import ConfigError
 
 ADD_REMOVE, REPLACE, ZERO_OUT = "add_or_remove_one", "replace_one", "replace_special"
@@ -150,6 +151,18 @@ def test_huge_losses_are_bounded_from_above_in_bounded_time(sigma):
     event = poisson_gaussian(1.0, sigma * math.sqrt(100), 100)
     exact = get_epsilon_gaussian(sigma, 1e-5)
     assert exact <= ACCOUNTANTS["pld"].epsilon(event, ADD_REMOVE, 1e-5) <= exact * 1.001
+
+
+@pytest.mark.parametrize("sigma", [0.01, 0.05, 0.3, 300.0])
+@pytest.mark.parametrize("steps", [1, 10**4])
+def test_no_noise_asks_for_more_points_than_memory_holds(monkeypatch, sigma, steps):
+    grids = []
+    monkeypatch.setattr(pld, "pld_epsilon", lambda *args: grids.append(args[-1]) or 1.0)
+    event = poisson_gaussian(Q, sigma, steps)
+    ACCOUNTANTS["pld"].epsilon(event, ADD_REMOVE, 1e-5)
+    size = loss_size(event, neighbouring_relation(ADD_REMOVE))
+    assert size.span / grids[0] <= 2**17 + 1
+    assert 17 * math.sqrt(size.variance) / grids[0] <= 2**22 + 1
 
 
 def test_losses_beyond_every_grid_are_refused():

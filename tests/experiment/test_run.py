@@ -117,7 +117,7 @@ def test_a_budget_ends_the_run_before_it_is_exceeded(tmp_path):
 
 def test_a_multirun_is_one_epsilon_and_one_baseline(tmp_path):
     outcome = run(
-        tmp_path, *FAST, "-m", "clip=flat,per_layer", "clip.norm=0.5,2", "mechanism=private,neither"
+        tmp_path, "-m", *FAST, "clip=flat,per_layer", "clip.norm=0.5,2", "mechanism=private,neither"
     )
     assert outcome.returncode == 0, outcome.stderr
     found = cells(tmp_path)
@@ -159,7 +159,7 @@ def test_the_first_line_says_what_is_wrong_before_training(tmp_path, argument):
 
 
 def test_one_bad_cell_stops_a_multirun_before_the_first(tmp_path):
-    outcome = run(tmp_path, *FAST, "-m", "clip.norm=1,-3")
+    outcome = run(tmp_path, "-m", *FAST, "clip.norm=1,-3")
     assert outcome.returncode == 2
     assert outcome.stderr.splitlines()[0].startswith("clip.norm=-3.0: must be")
     assert not list(tmp_path.glob("*/status.json"))

@@ -84,10 +84,11 @@ def test_a_cell_is_copied_once(tmp_path):
     told = [tracker.upload(folder, _cell()) for _ in range(2)]
     assert "mlflow ui" in told[0]
     from mlflow import MlflowClient  # noqa: PLC0415  (as slow as it is warned about)
+    from mlflow.entities import ViewType  # noqa: PLC0415
 
     client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
     experiment = client.get_experiment_by_name("clipping-atlas")
-    (run,) = client.search_runs([experiment.experiment_id])
+    (run,) = client.search_runs([experiment.experiment_id], run_view_type=ViewType.ALL)
     assert run.info.status == "FINISHED"
     assert run.data.tags["run_key"] == "abc"
     assert run.data.params["clip.norm"] == "1.0"
