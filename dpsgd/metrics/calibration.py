@@ -9,7 +9,7 @@ def bin_index(confidence: np.ndarray, bins: int) -> np.ndarray:
     """Return each confidence's bin: ((b−1)/B, b/B] for b = 1 … B, counted from 0.
 
     The first bin holds 0.0 too and the last 1.0, so that no confidence falls into none. Compared
-    with the edges rather than multiplied by ``bins``, which would put 0.7 above 7/10.
+    with the edges rather than multiplied by ``bins``: of 25 bins, 7/25 · 25 comes out above 7.
     """
     return np.searchsorted(np.arange(1, bins) / bins, confidence, side="left")
 

@@ -35,7 +35,7 @@ def test_both_ends_of_the_scale_count(bins, edge):
     assert ece(np.array([edge]), np.array([1.0 - edge]), bins) == 1.0
 
 
-@pytest.mark.parametrize("bins", [10, 15])
+@pytest.mark.parametrize("bins", [10, 15, 22, 25])  # k/22 · 22 is rounded below k, k/25 · 25 above
 def test_an_edge_belongs_to_the_bin_below_it(bins):
     for k in range(1, bins):
         edge, just_below = k / bins, (k - 0.5) / bins
