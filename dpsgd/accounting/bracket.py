@@ -48,16 +48,19 @@ class Bracket:
         return 0.5 * (self.low + self.high)
 
     def _outward(self) -> float:
-        """Return a point beyond the open end, farther the farther the value is from zero."""
+        """Return a point beyond the open end: near if the value is near zero, farther each try."""
         stride = _STRIDE
         if self._points:
-            stride = min(stride, max(_LEAST_STRIDE, 2 * min(abs(y) for _, y in self._points)))
+            nearest = min(abs(y) for _, y in self._points)
+            patience = _LEAST_STRIDE * 2.0 ** len(self._widths)
+            stride = min(stride, max(patience, 2 * nearest))
         return self.high - stride if math.isinf(self.low) else self.low + stride
 
     def _stalls(self) -> bool:
-        if len(self._widths) <= _PATIENCE or math.isinf(self._widths[-1 - _PATIENCE]):
+        if len(self._widths) <= _PATIENCE:
             return False
-        return self._widths[-1] > 0.5 * self._widths[-1 - _PATIENCE]
+        before = self._widths[-1 - _PATIENCE]
+        return math.isinf(self.width) or self.width > 0.5 * before
 
     def _secant(self) -> float | None:
         """Return where the line through the two points nearest to zero crosses it."""
