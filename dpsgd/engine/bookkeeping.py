@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
 import torch
 from torch import Tensor, nn
@@ -74,7 +75,7 @@ def fast_layers(model: nn.Module) -> dict[str, nn.Module] | None:
 
 @dataclass(frozen=True)
 class Part:
-    """One parameter and the uses of its layer."""
+    """One parameter and the uses of its layer that reach the loss, at least one."""
 
     layer: Layer
     module: nn.Module
@@ -85,9 +86,7 @@ class Part:
         """``[units]`` squared norm of the parameter's gradient, summed over uses first."""
         captured = [use.values() for use in self.uses]
         if self.kind == "bias":
-            total = sum((self.layer.bias_rows(g) for _, g in captured[1:]),
-                        self.layer.bias_rows(captured[0][1]))  # fmt: skip
-            return total.square().sum(1)
+            return reduce(torch.add, [self.layer.bias_rows(g) for _, g in captured]).square().sum(1)
         rows = [self.layer.rows(self.module, a, g) for a, g in captured]
         a = rows[0][0] if len(rows) == 1 else torch.cat([r[0] for r in rows], dim=1)
         g = rows[0][1] if len(rows) == 1 else torch.cat([r[1] for r in rows], dim=1)
@@ -95,18 +94,14 @@ class Part:
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
         """Σ_u w_u·grad_u given ``[units]`` weights."""
-        total: Tensor | None = None
-        for use in self.uses:
-            a, g = use.values()
-            if self.kind == "bias":
-                part = weights @ self.layer.bias_rows(g)
-            else:
-                scaled = g * weights.view(-1, *(1,) * (g.dim() - 1))
-                part = self.layer.weight_sum(self.module, a, scaled)
-            total = part if total is None else total + part
-        if total is None:
-            raise PrivacyError("a layer without a use has no gradient")
-        return total
+        return reduce(torch.add, [self._sum_of(use, weights) for use in self.uses])
+
+    def _sum_of(self, use: Use, weights: Tensor) -> Tensor:
+        a, g = use.values()
+        if self.kind == "bias":
+            return weights @ self.layer.bias_rows(g)
+        scaled = g * weights.view(-1, *(1,) * (g.dim() - 1))
+        return self.layer.weight_sum(self.module, a, scaled)
 
 
 @dataclass(frozen=True)
@@ -144,10 +139,8 @@ def _parts(
             raise PrivacyError(f"layer {owner!r} has no fast path")
         reached = [use for use in uses[owner] if use.g is not None]
         if not reached:
-            zero = uses[owner][0]
             raise PrivacyError(
-                f"layer {zero.layer!r} does not reach the loss; freeze it, or use "
-                "engine=materialised"
+                f"layer {owner!r} does not reach the loss; freeze it, or use engine=materialised"
             )
         parts[name] = Part(layer, layers[owner], kind, reached)
     return parts

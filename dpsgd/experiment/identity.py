@@ -13,8 +13,8 @@ from dpsgd.experiment.settings import Cell
 RESULT_VERSION = 1
 """Raised whenever the same configuration would train to another result."""
 
-NOT_RESULTS = ("tracker",)
-NOT_RESULT_SETTINGS = ("runs_dir",)
+NOT_RESULTS = ("tracker", "runs_dir")
+"""What may differ between two cells that are the same run."""
 
 
 def cell_config(cell: Cell) -> dict[str, Any]:
@@ -32,20 +32,36 @@ def run_key(cell: Cell, fingerprint: str) -> str:
 
     ``fingerprint`` is the data's SHA-256. The tracker and ``runs_dir`` do not matter.
     """
-    config = cell_config(cell)
-    for name in (*NOT_RESULTS, *NOT_RESULT_SETTINGS):
-        config.pop(name)
-    identity = {"config": config, "data": fingerprint, "result_version": RESULT_VERSION}
-    text = json.dumps(_finite(identity), sort_keys=True, ensure_ascii=True, allow_nan=False)
+    identity = {
+        "config": _result_config(cell),
+        "data": fingerprint,
+        "result_version": RESULT_VERSION,
+    }
+    text = json.dumps(
+        infinities_as_words(identity), sort_keys=True, ensure_ascii=True, allow_nan=False
+    )
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def flat_config(cell: Cell) -> dict[str, Any]:
     """Return ``config.<dotted key>`` to scalar for every setting that can change a result."""
-    config = cell_config(cell)
-    for name in (*NOT_RESULTS, *NOT_RESULT_SETTINGS):
-        config.pop(name)
-    return {f"config.{key}": value for key, value in _flatten(_finite(config), "")}
+    config = infinities_as_words(_result_config(cell))
+    return {f"config.{key}": value for key, value in _flatten(config, "")}
+
+
+def infinities_as_words(value: Any) -> Any:
+    """Return the same data with infinities and NaN as words, which JSON can hold."""
+    if isinstance(value, dict):
+        return {name: infinities_as_words(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [infinities_as_words(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def _result_config(cell: Cell) -> dict[str, Any]:
+    return {name: value for name, value in cell_config(cell).items() if name not in NOT_RESULTS}
 
 
 def _flatten(value: Any, prefix: str) -> list[tuple[str, Any]]:
@@ -56,14 +72,3 @@ def _flatten(value: Any, prefix: str) -> list[tuple[str, Any]]:
             for item in _flatten(inner, f"{prefix}.{name}" if prefix else name)
         ]
     return [(prefix, json.dumps(value) if isinstance(value, list) else value)]
-
-
-def _finite(value: Any) -> Any:
-    """Return data in which infinities are words, which JSON can hold."""
-    if isinstance(value, dict):
-        return {name: _finite(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(inner) for inner in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from dpsgd.accounting import format_delta, format_epsilon
-from dpsgd.experiment.identity import RESULT_VERSION, cell_config
+from dpsgd.experiment.identity import RESULT_VERSION, cell_config, infinities_as_words
 from dpsgd.experiment.parts import plain
 from dpsgd.experiment.plan import Plan
 
@@ -33,8 +33,6 @@ def ledger_of(plan: Plan) -> dict[str, Any]:
     prepared, cell = plan.prepared, plan.prepared.cell
     settings = cell.settings
     state = cell.clip.bind(prepared.groups, plan.noise_multiplier, prepared.sampler.expected_units)
-    bounded = cell.clip.bounded
-    scale = cell.clip.scale(state).tolist() if bounded else ["inf"] * len(prepared.groups)
     return {
         "ledger_version": LEDGER_VERSION,
         "run_key": prepared.run_key,
@@ -47,13 +45,13 @@ def ledger_of(plan: Plan) -> dict[str, Any]:
         "n_units_declared": "public",
         "delta": prepared.delta,
         "delta_why": prepared.delta_why,
-        "epsilon": plan.epsilon if math.isfinite(plan.epsilon) else "inf",
-        "epsilon_target": _word(settings.epsilon),
+        "epsilon": infinities_as_words(plan.epsilon),
+        "epsilon_target": infinities_as_words(settings.epsilon),
         "certified_by": cell.accountant.name if cell.private else None,
         "epsilon_by_accountant": plan.epsilons,
         "clip_rule": plain(cell.clip),
         "clip_groups": list(prepared.groups.names),
-        "scale": scale,
+        "scale": infinities_as_words(cell.clip.scale(state).tolist()),
         "sampler": {
             **plain(cell.sampling),
             "sampling_probability": prepared.sampler.sampling_probability,
@@ -209,10 +207,6 @@ def _entries(plan: Plan) -> list[dict[str, Any]]:
             "sensitivity": "Σ_g (w_g·n_g/scale_g)² ≤ 1 for every unit",
         }
     ]
-
-
-def _word(value: float | None) -> float | str | None:
-    return "inf" if value is not None and math.isinf(value) else value
 
 
 def _shown(value: float | str) -> str:

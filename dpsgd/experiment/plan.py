@@ -10,7 +10,7 @@ import torch
 from platformdirs import user_cache_path
 from torch import nn
 
-from dpsgd.accounting import PLD, RDP, check_delta, default_delta, largest_steps
+from dpsgd.accounting import PLD, RDP, Accountant, check_delta, default_delta, largest_steps
 from dpsgd.clipping.groups import Groups
 from dpsgd.data.bundle import Bundle
 from dpsgd.engine import clip_groups
@@ -23,6 +23,9 @@ from dpsgd.noise import check_positive
 from dpsgd.randomness import Streams
 from dpsgd.sampling.poisson import PoissonSampler
 from dpsgd.training.loop import cross_entropy
+
+COMPARED: dict[str, Accountant] = {"pld": PLD("pld", 1e-4), "rdp": RDP("rdp", None)}
+"""The accountants whose ε every ledger shows beside the one that certifies."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,7 @@ def solve(prepared: Prepared, cache: Path) -> Plan:
     if target is not None and epsilon > target:
         raise PrivacyError(f"ε of {steps} steps is {epsilon}, above the budget {target}")
     epsilons: dict[str, float | str] = {cell.accountant.name: epsilon}
-    for other in (PLD("pld", 1e-4), RDP("rdp", None)):
+    for other in COMPARED.values():
         if other.name not in epsilons:
             try:
                 epsilons[other.name] = other.epsilon(event, relation, prepared.delta)

@@ -19,7 +19,7 @@ from analysis import schema
 from dpsgd.accounting import format_epsilon
 from dpsgd.data.bundle import Bundle, Split
 from dpsgd.experiment.files import read_json, write_json, write_text, write_whole
-from dpsgd.experiment.identity import RESULT_VERSION, cell_config, flat_config
+from dpsgd.experiment.identity import RESULT_VERSION, cell_config, flat_config, infinities_as_words
 from dpsgd.experiment.plan import Plan
 from dpsgd.slices import SliceTable
 
@@ -105,7 +105,6 @@ def cell_row(plan: Plan, metrics: pd.DataFrame, seconds: Mapping[str, float]) ->
     """Return ``cell.json``: configuration and outcome as flat scalars, metrics as columns."""
     prepared, cell = plan.prepared, plan.prepared.cell
     settings = cell.settings
-    infinite = math.isinf(plan.epsilon)
     return {
         "schema": schema.SCHEMA_VERSION,
         "run_key": prepared.run_key,
@@ -125,8 +124,8 @@ def cell_row(plan: Plan, metrics: pd.DataFrame, seconds: Mapping[str, float]) ->
         "unit_name": settings.unit_name,
         "relation": settings.relation,
         "accountant": cell.accountant.name,
-        "epsilon": "inf" if infinite else plan.epsilon,
-        "epsilon_target": _word(settings.epsilon),
+        "epsilon": infinities_as_words(plan.epsilon),
+        "epsilon_target": infinities_as_words(settings.epsilon),
         "delta": prepared.delta,
         "noise_multiplier": plan.noise_multiplier,
         "batch": settings.batch,
@@ -164,7 +163,3 @@ def _null(value: Any) -> Any:
     return (
         None if value is None or (isinstance(value, float) and not math.isfinite(value)) else value
     )
-
-
-def _word(value: float | None) -> float | str | None:
-    return "inf" if value is not None and math.isinf(value) else value

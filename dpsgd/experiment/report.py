@@ -14,7 +14,7 @@ from rich.table import Table
 from dpsgd.accounting import format_delta, format_epsilon
 from dpsgd.experiment.cell import Outcome
 from dpsgd.experiment.ledger import shown_epsilon
-from dpsgd.experiment.plan import Plan
+from dpsgd.experiment.plan import COMPARED, Plan
 
 Lookup = dict[tuple[str, str, str, str], tuple[float | None, int]]
 CHECKPOINTS = 10
@@ -77,11 +77,9 @@ def _quick(plan: Plan, steps: int) -> float:
     other = plan.epsilons.get("rdp")
     if not isinstance(other, float):
         return plan.epsilon
-    from dpsgd.accounting import RDP  # noqa: PLC0415
-
     prepared = plan.prepared
     event = prepared.sampler.event(plan.noise_multiplier, steps)
-    return RDP("rdp", None).epsilon(event, prepared.cell.settings.relation, prepared.delta)
+    return COMPARED["rdp"].epsilon(event, prepared.cell.settings.relation, prepared.delta)
 
 
 def print_outcome(console: Console, outcome: Outcome) -> None:

@@ -204,33 +204,23 @@ def _series(folder: Path) -> list[tuple[str, float, int]]:
     table = pd.read_parquet(file)
     table = table[(table["group"] == schema.GROUP_ALL) & table["value"].notna()]
     found: list[tuple[str, float, int]] = []
-    rows: Any = table
-    for row in map(_Row, rows.to_dict(orient="records")):
-        if row.stat == "loss" and row.slice_kind == schema.GROUP_ALL:
+    columns = ("stat", "slice_kind", "slice", "release", "value", "step")
+    rows = zip(*(table[column].tolist() for column in columns), strict=True)
+    for stat, kind, slice_name, release, value, step in rows:
+        if stat == "loss" and kind == schema.GROUP_ALL:
             name = "train/loss"
-        elif row.stat in _SERIES:
-            where = f"/{row.slice_kind}/{row.slice}"
-            name = f"{row.stat}{where if row.stat in schema.STATS_BY_SLICE else ''}"
-            name = f"private/{name}" if row.release == "private" else name
+        elif stat in _SERIES:
+            where = f"/{kind}/{slice_name}" if stat in schema.STATS_BY_SLICE else ""
+            name = f"private/{stat}{where}" if release == "private" else f"{stat}{where}"
         else:
             continue
-        value = row.value
         if math.isfinite(value):
-            found.append((name, value, row.step))
+            found.append((name, value, step))
     return found
 
 
 def _digest(name: str) -> str:
     return hashlib.sha256(name.encode()).hexdigest()[:8]
-
-
-class _Row:
-    """One telemetry row by attribute."""
-
-    def __init__(self, values: Mapping[Any, Any]) -> None:
-        self.stat, self.release = str(values["stat"]), str(values["release"])
-        self.slice_kind, self.slice = str(values["slice_kind"]), str(values["slice"])
-        self.value, self.step = float(values["value"]), int(values["step"])
 
 
 def _warn(error: Exception) -> None:

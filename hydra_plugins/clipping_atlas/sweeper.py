@@ -14,9 +14,6 @@ from omegaconf import OmegaConf, open_dict
 class CheckedSweeper(BasicSweeper):
     """Compose and check all cells, run them, and end with a table of what failed."""
 
-    def __init__(self, max_batch_size: int | None, params: dict[str, str] | None) -> None:
-        super().__init__(max_batch_size=max_batch_size, params=params)
-
     def validate_batch_is_legal(self, batch: Sequence[Sequence[str]]) -> None:
         """Raise ConfigError, naming the cell, if any of its settings cannot be used."""
         # Hydra imports every plugin at every start: keep torch out of that.
