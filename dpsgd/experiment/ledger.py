@@ -83,6 +83,8 @@ def not_covered(plan: Plan) -> list[str]:
         found += [
             "telemetry.parquet, and clip fraction and kept wherever they are shown: raw norms of "
             "private records, by slice",
+            "how many records of each slice were drawn (the n of those rows), and the clipped "
+            "mean's comparison with the raw mean",
             "training loss in the progress bar, telemetry.parquet and MLflow",
             "the loss and clip fraction of every step as shown while training",
         ]
