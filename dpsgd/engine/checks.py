@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from dpsgd.clipping.groups import Groups
 from dpsgd.engine.gradients import Engine, Loss
-from dpsgd.engine.materialised import Materialised
 from dpsgd.errors import ConfigError, PrivacyError
 
 GROUP_NORM = (
@@ -60,10 +59,12 @@ def check_rows_apart(model: nn.Module, loss: Loss, inputs: Tensor, targets: Tens
 def check_engine(
     engine: Engine, model: nn.Module, loss: Loss, inputs: Tensor, targets: Tensor, groups: Groups
 ) -> None:
-    """Raise PrivacyError unless the engine's norms on synthetic rows equal the oracle's."""
+    """Raise PrivacyError unless the engine's norms on synthetic rows equal autograd's, taken on one
+    row at a time.
+    """
     probe = copy.deepcopy(model).eval()
     ours = engine.capture(probe, loss, inputs, targets, groups).norms()
-    right = Materialised("oracle").capture(probe, loss, inputs, targets, groups).norms()
+    right = _norms_one_by_one(probe, loss, inputs, targets, groups)
     gap = ((ours - right).abs() / right.abs().clamp_min(1e-6)).max().item()
     if not gap <= TOLERANCE:
         raise PrivacyError(
@@ -71,6 +72,28 @@ def check_engine(
             "synthetic rows; a layer's parameters are used outside its own call. "
             "Use engine=materialised"
         )
+
+
+def _norms_one_by_one(
+    model: nn.Module, loss: Loss, inputs: Tensor, targets: Tensor, groups: Groups
+) -> Tensor:
+    """Return ``[rows, groups]`` norms by plain autograd, which starts up faster than torch.func."""
+    named = {n: p for n, p in model.named_parameters() if p.requires_grad}
+    rows: list[Tensor] = []
+    for i in range(len(inputs)):
+        value = loss(model(inputs[i : i + 1]), targets[i : i + 1]).sum()
+        found = torch.autograd.grad(value, list(named.values()), allow_unused=True)
+        squares = {
+            name: p.new_zeros(()) if g is None else g.square().sum()
+            for (name, p), g in zip(named.items(), found, strict=True)
+        }
+        rows.append(torch.stack([_sum_of(squares, members) for members in groups.parameters]))
+    return torch.stack(rows).sqrt()
+
+
+def _sum_of(values: dict[str, Tensor], names: tuple[str, ...]) -> Tensor:
+    """Return the sum of the named values."""
+    return torch.stack([values[name] for name in names]).sum(0)
 
 
 def _outputs(model: nn.Module, loss: Loss, inputs: Tensor, targets: Tensor) -> dict[str, Tensor]:

@@ -147,8 +147,10 @@ def cell_row(plan: Plan, metrics: pd.DataFrame, seconds: Mapping[str, float]) ->
 
 
 def label(plan: Plan) -> str:
-    """Return a short name for people: ``per_layer C=1 ε=3 s0``."""
+    """Return a short name for people: ``per_layer C=1 ε=3 s0``, or ``baseline s0``."""
     cell = plan.prepared.cell
+    if cell.settings.mechanism == "neither":
+        return f"baseline s{cell.settings.seed}"
     norm = getattr(cell.clip, "norm", None)
     threshold = f" C={norm:g}" if norm is not None else ""
     mechanism = "" if cell.settings.mechanism == "private" else f" {cell.settings.mechanism}"

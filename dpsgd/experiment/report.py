@@ -29,6 +29,7 @@ def progress_bar(console: Console) -> Iterator[Callable[[Plan], Callable[..., No
         TextColumn("{task.completed}/{task.total}  loss {task.fields[loss]}  "
                    "ε so far {task.fields[epsilon]}  clipped {task.fields[clipped]}"),
         TimeRemainingColumn(compact=True), console=console, transient=True,
+        disable=not console.is_terminal,
     )  # fmt: skip
 
     def start(plan: Plan) -> Callable[..., None]:

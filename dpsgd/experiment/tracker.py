@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
+import datetime
 import logging
 import math
 import os
-import re
 import shlex
 import warnings
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import urlsplit, urlunsplit
 
 import pandas as pd
 
 from analysis import schema
+from dpsgd.experiment.mlflow_names import legal_name, legal_names, metrics_of
 
 log = logging.getLogger(__name__)
 
-_REFUSED = re.compile(r"[^\w\-. /:]")
-_LONGEST = 250
 _SERIES = ("clip_fraction", "kept", "cosine", "relative_length", "noise_norm", "snr")
 
 
@@ -81,11 +79,13 @@ class MlflowTracker:
         except Exception as error:  # whatever a tracker does, the run stays finished
             _warn(error)
             return None
-        store = shlex.quote(self._store(folder.parent))
+        page = f"/#/experiments/{experiment}?workflowType=machine_learning"
+        if self.uri and self.uri.startswith(("http://", "https://")):
+            return f"MLflow: {without_password(self.uri).rstrip('/')}{page}"
+        store = shlex.quote(without_password(self._store(folder.parent)))
         return (
             f"MLflow: mlflow ui --backend-store-uri {store} --port 5000\n"
-            f"        http://127.0.0.1:5000/#/experiments/{experiment}"
-            "?workflowType=machine_learning"
+            f"        http://127.0.0.1:5000{page}"
         )
 
     def _store(self, runs_dir: Path) -> str:
@@ -100,52 +100,13 @@ class MlflowTracker:
         return client, client.create_experiment(self.experiment, artifact_location=artifacts)
 
 
-def legal_name(name: str) -> str:
-    """Return ``name`` with what MLflow refuses in a metric's name replaced by ``_``.
-
-    Too long a name is cut and ends in a digest, so that two long names stay two.
-    """
-    parts = [part for part in _REFUSED.sub("_", name).split("/") if part]
-    legal = "/".join("_" * len(part) if part in {".", ".."} else part for part in parts) or "_"
-    return legal if len(legal) <= _LONGEST else f"{legal[: _LONGEST - 9]}_{_digest(name)}"
-
-
-def legal_names(names: Iterable[str]) -> dict[str, str]:
-    """Return the legal name of every name; names that would share one get a digest each."""
-    unique = list(dict.fromkeys(names))
-    # SQLite and MLflow's pages tell capitals apart, a file system may not.
-    wanted = [legal_name(name).casefold() for name in unique]
-    times = Counter(wanted)
-    found: dict[str, str] = {}
-    for name, want in zip(unique, wanted, strict=True):
-        legal = legal_name(name)
-        if times[want] > 1:
-            legal = f"{legal[: _LONGEST - 9]}_{_digest(name)}"
-        found[name] = legal
-    return found
-
-
-def metrics_of(cell: Mapping[str, Any]) -> dict[str, float]:
-    """Return final metrics by MLflow name; null and NaN are left out."""
-    found = {
-        "privacy/epsilon": float(cell["epsilon"]),
-        "privacy/delta": float(cell["delta"]),
-        "privacy/noise_multiplier": float(cell["noise_multiplier"]),
-    }
-    columns = cell["metrics"]
-    rows = zip(
-        *(columns[c] for c in ("split", "slice_kind", "slice", "metric", "value")), strict=True
-    )
-    for split, kind, name, metric, value in rows:
-        if value is None or math.isnan(value):
-            continue
-        if metric in ("tail_worst", "tail_band"):
-            prefix = "" if split == "test" else f"{split}/"
-            found[f"{prefix}tail/{metric.removeprefix('tail_')}"] = value
-            continue
-        stem = metric if split == "train" else f"{'eval' if split == 'test' else split}/{metric}"
-        found[f"{stem}/{kind}/{name}"] = value
-    return found
+def without_password(uri: str) -> str:
+    """Return ``uri`` with the password, if it has one, replaced by ``***``."""
+    parts = urlsplit(uri)
+    if parts.password is None:
+        return uri
+    user, _, host = parts.netloc.rpartition("@")
+    return urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}:***@{host}"))
 
 
 def _client(uri: str) -> Any:
@@ -172,28 +133,34 @@ def _copy(client: Any, experiment: str, folder: Path, cell: Mapping[str, Any]) -
     from mlflow.entities import Metric, Param  # noqa: PLC0415
 
     tags = {"run_key": cell["run_key"], "kind": "cell"}
-    run = client.create_run(experiment, run_name=cell["label"], tags=tags).info.run_id
+    end = int(datetime.datetime.fromisoformat(cell["finished_at"]).timestamp() * 1000)
+    start = end - int(cell["seconds"] * 1000)
+    run = client.create_run(
+        experiment, run_name=cell["label"], tags=tags, start_time=start
+    ).info.run_id
     params = {
         legal_name(key.removeprefix("config.")): str(value)[:500]
         for key, value in cell.items()
         if key.startswith("config.")
     }
     params |= {"rule": cell["rule"], "mechanism": cell["mechanism"]}
-    stamp = int(cell["seconds"] * 1000)
+    per_step = (end - start) / max(int(cell["steps"]), 1)
     rows = [(name, value, int(cell["steps"])) for name, value in metrics_of(cell).items()]
     rows += _series(folder)
     legal = legal_names(name for name, _, _ in rows)
-    metrics = [Metric(legal[name], value, stamp, step) for name, value, step in rows]
+    metrics = [
+        Metric(legal[name], value, start + int(per_step * step), step) for name, value, step in rows
+    ]
     pairs = [Param(key, value) for key, value in params.items()]
-    for start in range(0, len(pairs), 100):
-        client.log_batch(run, params=pairs[start : start + 100])
-    for start in range(0, len(metrics), 1000):
-        client.log_batch(run, metrics=metrics[start : start + 1000])
+    for first in range(0, len(pairs), 100):
+        client.log_batch(run, params=pairs[first : first + 100])
+    for first in range(0, len(metrics), 1000):
+        client.log_batch(run, metrics=metrics[first : first + 1000])
     client.log_dict(run, {new: name for name, new in legal.items()}, "slices.json")
     for name in (schema.CELL_FILE, schema.LEDGER_FILE, schema.LEDGER_PAGE, schema.CONFIG_FILE):
         if (folder / name).exists():
             client.log_artifact(run, str(folder / name))
-    client.set_terminated(run, "FINISHED")
+    client.set_terminated(run, "FINISHED", end_time=end)
 
 
 def _series(folder: Path) -> list[tuple[str, float, int]]:
@@ -217,10 +184,6 @@ def _series(folder: Path) -> list[tuple[str, float, int]]:
         if math.isfinite(value):
             found.append((name, value, step))
     return found
-
-
-def _digest(name: str) -> str:
-    return hashlib.sha256(name.encode()).hexdigest()[:8]
 
 
 def _warn(error: Exception) -> None:

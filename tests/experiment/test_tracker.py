@@ -6,7 +6,8 @@ import sys
 import pandas as pd
 import pytest
 
-from dpsgd.experiment.tracker import MlflowTracker, NoTracker, legal_name, legal_names, metrics_of
+from dpsgd.experiment.mlflow_names import legal_name, legal_names, metrics_of
+from dpsgd.experiment.tracker import MlflowTracker, NoTracker, without_password
 
 COLUMNS = ("split", "slice_kind", "slice", "metric", "value", "n", "lo", "hi", "release")
 
@@ -26,6 +27,7 @@ def _cell():
     return {
         "run_key": "abc", "label": "flat C=1 ε=3 s0", "rule": "flat", "mechanism": "private",
         "epsilon": "inf", "delta": 1e-4, "noise_multiplier": 0.0, "seconds": 1.0, "steps": 3,
+        "finished_at": "2026-01-02T03:04:05+00:00",
         "config.clip.norm": 1.0,
         "metrics": dict(zip(COLUMNS, map(list, zip(*rows, strict=True)), strict=True)),
     }  # fmt: skip
@@ -131,3 +133,16 @@ def test_no_tracker_leaves_nothing(tmp_path):
 def test_mlflow_is_imported_only_when_used():
     code = "import sys, dpsgd.experiment.tracker; sys.exit('mlflow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("uri", "shown"),
+    [
+        ("postgresql://me:geheim@db:5432/x", "postgresql://me:***@db:5432/x"),
+        ("https://me:ge@heim@host/p?q=1", "https://me:***@host/p?q=1"),
+        ("https://host:5000", "https://host:5000"),
+        ("sqlite:////a/b.db", "sqlite:////a/b.db"),
+    ],
+)
+def test_no_password_is_ever_shown(uri, shown):
+    assert without_password(uri) == shown
