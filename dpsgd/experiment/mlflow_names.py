@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from dpsgd.accounting import format_delta, format_epsilon
+
 _REFUSED = re.compile(r"[^\w\-. /:]")
 _LONGEST = 250
+VIEW = "atlas"
+"""The key of the shared view in the address of MLflow's page."""
+VIEW_METRICS = (
+    "privacy/epsilon", "kept/all/all", "kept/rarity/tail", "tail/worst", "tail/band",
+    "eval/accuracy/all/all", "eval/ece/all/all",
+)  # fmt: skip
 
 
 def legal_name(name: str) -> str:
@@ -39,12 +48,14 @@ def legal_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def metrics_of(cell: Mapping[str, Any]) -> dict[str, float]:
-    """Return final metrics by MLflow name; null and NaN are left out."""
+    """Return final metrics by MLflow name; null, NaN and infinities are left out."""
     found = {
         "privacy/epsilon": float(cell["epsilon"]),
         "privacy/delta": float(cell["delta"]),
         "privacy/noise_multiplier": float(cell["noise_multiplier"]),
     }
+    # MLflow stores ∞ as 1.8e308, which no axis survives: the parameter `guarantee` says it.
+    found = {name: value for name, value in found.items() if math.isfinite(value)}
     columns = cell["metrics"]
     rows = zip(
         *(columns[c] for c in ("split", "slice_kind", "slice", "metric", "value")), strict=True
@@ -59,6 +70,28 @@ def metrics_of(cell: Mapping[str, Any]) -> dict[str, float]:
         stem = metric if split == "train" else f"{'eval' if split == 'test' else split}/{metric}"
         found[f"{stem}/{kind}/{name}"] = value
     return found
+
+
+def guarantee(cell: Mapping[str, Any]) -> str:
+    """Return the cell's ε with all that gives it a meaning, in one line."""
+    if not cell["private"]:
+        return f"ε = ∞ ({cell['mechanism']}): a diagnostic, not private"
+    return (
+        f"ε = {format_epsilon(cell['epsilon'])} ({cell['accountant']}), "
+        f"δ = {format_delta(cell['delta'])}, unit: {cell['unit_name']}"
+    )
+
+
+def shared_view() -> str:
+    """Return the state of MLflow's runs page that compares cells: what was kept, the tail, ECE."""
+    shown = [
+        *("params.`rule`", "params.`clip.norm`", "params.`mechanism`"),
+        *(f"metrics.`{name}`" for name in VIEW_METRICS),
+    ]
+    return json.dumps(
+        {"selectedColumns": shown, "orderByKey": "metrics.`tail/worst`", "orderByAsc": False,
+         "searchFilter": "", "startTime": "ALL", "lifecycleFilter": "Active"}
+    )  # fmt: skip
 
 
 def _digest(name: str) -> str:

@@ -17,7 +17,14 @@ from urllib.parse import urlsplit, urlunsplit
 import pandas as pd
 
 from analysis import schema
-from dpsgd.experiment.mlflow_names import legal_name, legal_names, metrics_of
+from dpsgd.experiment.mlflow_names import (
+    VIEW,
+    guarantee,
+    legal_name,
+    legal_names,
+    metrics_of,
+    shared_view,
+)
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +86,7 @@ class MlflowTracker:
         except Exception as error:  # whatever a tracker does, the run stays finished
             _warn(error)
             return None
-        page = f"/#/experiments/{experiment}?workflowType=machine_learning"
+        page = f"/#/experiments/{experiment}/runs?workflowType=machine_learning&viewStateShareKey={VIEW}"
         if self.uri and self.uri.startswith(("http://", "https://")):
             return f"MLflow: {without_password(self.uri).rstrip('/')}{page}"
         store = shlex.quote(without_password(self._store(folder.parent)))
@@ -97,7 +104,9 @@ class MlflowTracker:
         if found is not None:
             return client, found.experiment_id
         artifacts = None if self.uri else (runs_dir.resolve() / "mlartifacts").as_uri()
-        return client, client.create_experiment(self.experiment, artifact_location=artifacts)
+        made = client.create_experiment(self.experiment, artifact_location=artifacts)
+        client.set_experiment_tag(made, f"mlflow.sharedViewState.{VIEW}", shared_view())
+        return client, made
 
 
 def without_password(uri: str) -> str:
@@ -141,11 +150,12 @@ def _copy(client: Any, experiment: str, folder: Path, cell: Mapping[str, Any]) -
     params = {
         legal_name(key.removeprefix("config.")): str(value)[:500]
         for key, value in cell.items()
-        if key.startswith("config.")
+        if key.startswith("config.") and not key.endswith("_target_")
     }
-    params |= {"rule": cell["rule"], "mechanism": cell["mechanism"]}
+    params |= {"rule": cell["rule"], "mechanism": cell["mechanism"], "guarantee": guarantee(cell)}
     per_step = (end - start) / max(int(cell["steps"]), 1)
-    rows = [(name, value, int(cell["steps"])) for name, value in metrics_of(cell).items()]
+    # At step 0 MLflow draws final values as bars; at the last step as curves of one point.
+    rows = [(name, value, 0) for name, value in metrics_of(cell).items()]
     rows += _series(folder)
     legal = legal_names(name for name, _, _ in rows)
     metrics = [

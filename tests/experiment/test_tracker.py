@@ -25,7 +25,7 @@ def _cell():
         ("test", "all", "all", "tail_worst", 0.3, 10, 0.1, 0.9, "public"),
     ]
     return {
-        "run_key": "abc", "label": "flat C=1 ε=3 s0", "rule": "flat", "mechanism": "private",
+        "run_key": "abc", "label": "flat C=1 ε=3 s0", "rule": "flat", "mechanism": "clip_only", "private": False,
         "epsilon": "inf", "delta": 1e-4, "noise_multiplier": 0.0, "seconds": 1.0, "steps": 3,
         "finished_at": "2026-01-02T03:04:05+00:00",
         "config.clip.norm": 1.0,
@@ -94,7 +94,11 @@ def test_a_cell_is_copied_once(tmp_path):
     assert run.info.status == "FINISHED"
     assert run.data.tags["run_key"] == "abc"
     assert run.data.params["clip.norm"] == "1.0"
-    assert run.data.metrics["privacy/epsilon"] > 1e308
+    assert "privacy/epsilon" not in run.data.metrics
+    assert run.data.params["guarantee"].startswith("ε = ∞")
+    view = json.loads(experiment.tags["mlflow.sharedViewState.atlas"])
+    assert "viewStateShareKey=atlas" in told[0]
+    assert "metrics.`kept/all/all`" in view["selectedColumns"]
     assert run.data.metrics["kept/label/8/x"] == 0.25
     recalls = [v for k, v in run.data.metrics.items() if k.startswith("eval/recall/")]
     assert sorted(recalls) == [0.1, 0.2, 0.3, 0.5]
