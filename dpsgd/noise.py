@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import reduce
 
 import torch
 from torch import Tensor
@@ -30,14 +31,29 @@ def gaussian_noise(
     check_positive("noise standard deviation", std, groups)
     total = sum(value.numel() for value in like.values())
     first = next(iter(like.values()))
-    flat = torch.randn(total, generator=generator, device=first.device, dtype=first.dtype)
+    # The widest type of all: noise of half precision would be rounded to zero under a small std.
+    widest = reduce(torch.promote_types, (v.dtype for v in like.values()), torch.float32)
+    flat = torch.randn(total, generator=generator, device=first.device, dtype=widest)
     drawn: dict[str, Tensor] = {}
     start = 0
     for name, value in like.items():
         part = flat[start : start + value.numel()].view(value.shape)
-        drawn[name] = part.mul_(float(std[groups.index_of(name)]))
+        drawn[name] = part.mul_(float(std[groups.index_of(name)])).to(value.dtype)
         start += value.numel()
     return drawn
+
+
+def query_noise(like: Tensor, std: Tensor, generator: torch.Generator) -> Tensor:
+    """Draw independent N(0, std_k²) noise for the columns of ``like`` ``[k]``, on its device.
+
+    ``std`` is ``[k]``, or ``[1]`` for all columns; PrivacyError unless all are finite and > 0.
+    """
+    std = std.to(like).expand(like.shape)
+    if not bool((torch.isfinite(std) & (std > 0)).all()):
+        raise PrivacyError(f"a query's noise has standard deviation {std.tolist()}; must be > 0")
+    return std * torch.randn(
+        like.shape, generator=generator, device=like.device, dtype=like.dtype
+    )
 
 
 def check_positive(what: str, values: Tensor, groups: Groups) -> None:

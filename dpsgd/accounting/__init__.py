@@ -3,7 +3,7 @@
 from dpsgd.accounting.accountant import Accountant, Relation, neighbouring_relation
 from dpsgd.accounting.calibration import largest_steps
 from dpsgd.accounting.delta import check_delta, default_delta
-from dpsgd.accounting.describe import format_delta, format_epsilon
+from dpsgd.accounting.describe import format_delta, format_epsilon, unit_text
 from dpsgd.accounting.events import joint_multiplier, no_privacy, poisson_gaussian
 from dpsgd.accounting.library import DpEvent
 from dpsgd.accounting.pld import PLD
@@ -24,4 +24,5 @@ __all__ = [
     "neighbouring_relation",
     "no_privacy",
     "poisson_gaussian",
+    "unit_text",
 ]

@@ -40,6 +40,14 @@ def format_delta(delta: float) -> str:
     return f"{value.scaleb(-exponent):f}e{exponent}"
 
 
+def unit_text(unit: str, name: str) -> str:
+    """Return the unit for people: ``record``, or ``user (patient)``.
+
+    The unit comes first, so that no name can pass a record for a person.
+    """
+    return unit if name == unit else f"{unit} ({name})"
+
+
 def _rounded_up(number: float) -> Decimal:
     """Round the shortest decimal that reads back as ``number``, so that 2.38 stays 2.38."""
     value = Decimal(repr(float(number)))

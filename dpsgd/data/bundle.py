@@ -13,11 +13,23 @@ from torch import Tensor
 
 from dpsgd.errors import ConfigError
 
+IGNORED = -100
+"""The label of a place without a token; torch's losses ignore it."""
+
 
 @dataclass(frozen=True)
 class Split:
-    """One split: ``inputs`` [n, ...], ``labels`` [n] int64, ``example`` [n] stable row ids of the
-    source, and ``columns`` by name for slices (may be empty).
+    """One split of ``n`` records.
+
+    Attributes:
+        name: train, validation or test.
+        inputs: ``[n, ...]``.
+        labels: ``[n]`` int64; of task ``tokens`` ``[n, T]``, ``IGNORED`` where there is no token.
+        example: ``[n]`` stable row ids of the source.
+        columns: by name, ``[n]`` values for slices; may be empty.
+        user: ``[n]`` int64, the position in ``Bundle.users`` of each record's one owner, or None
+            if the data know of no users.
+
     """
 
     name: str
@@ -25,10 +37,12 @@ class Split:
     labels: Tensor
     example: np.ndarray
     columns: Mapping[str, np.ndarray]
+    user: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         lengths = {len(self.inputs), len(self.labels), len(self.example)}
         lengths |= {len(values) for values in self.columns.values()}
+        lengths |= {len(self.user)} if self.user is not None else set()
         if len(lengths) != 1:
             raise ConfigError("data", self.name, f"columns of unequal lengths {sorted(lengths)}")
 
@@ -41,7 +55,10 @@ class Bundle:
     """A data set ready to train on.
 
     ``keep`` is the declared share of each class that training keeps: configuration, and so public,
-    not a count. ``notes`` say which statistics were computed from the data.
+    not a count; empty where nothing is declared (task ``tokens``). ``notes`` say which statistics
+    were computed from the data. ``users`` names every user, those without a record included.
+    ``vocabulary`` is the number of ids that inputs are made of, the last of which is padding; 0 for
+    inputs that are numbers.
     """
 
     name: str
@@ -53,9 +70,12 @@ class Bundle:
     holdout: Literal["public", "private"]
     fingerprint: str
     notes: tuple[str, ...]
+    task: Literal["classes", "tokens"] = "classes"
+    users: tuple[str, ...] = ()
+    vocabulary: int = 0
 
     def __post_init__(self) -> None:
-        if len(self.keep) != len(self.classes):
+        if self.task == "classes" and len(self.keep) != len(self.classes):
             raise ConfigError("data.keep", self.keep, f"needs {len(self.classes)} shares")
         if len(set(self.classes)) != len(self.classes):
             # Slices and prediction columns go by these names.
@@ -63,10 +83,12 @@ class Bundle:
                 "data.classes", self.classes, "needs a name of its own for each class"
             )
         for split in (self.train, self.validation, self.test):
-            if len(split) and not 0 <= int(split.labels.min()) <= int(split.labels.max()) < len(
-                self.classes
-            ):
+            known = split.labels[split.labels != IGNORED] if self.task == "tokens" else split.labels
+            if len(known) and not 0 <= int(known.min()) <= int(known.max()) < len(self.classes):
                 raise ConfigError("data", split.name, "has a label outside its classes")
+            if split.user is not None and len(split.user):
+                if not 0 <= int(split.user.min()) <= int(split.user.max()) < len(self.users):
+                    raise ConfigError("data", split.name, "has a record of an unknown user")
 
     def split(self, name: str) -> Split:
         """Return train, validation or test; raises ConfigError for another name."""
@@ -93,6 +115,7 @@ def fingerprint_of(splits: Sequence[Split]) -> str:
     for split in splits:
         arrays = [("", split.inputs.numpy()), ("", split.labels.numpy()), ("", split.example)]
         arrays += [(f" {name}", split.columns[name]) for name in sorted(split.columns)]
+        arrays += [(" user", split.user)] if split.user is not None else []
         for column, array in arrays:
             # The bytes of an object array are addresses, which differ from process to process.
             values = array.astype(np.str_) if array.dtype.hasobject else array

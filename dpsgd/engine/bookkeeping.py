@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from dpsgd.clipping.groups import Groups
-from dpsgd.engine.gradients import Loss, NoUnits, UnitGradients, trainable
-from dpsgd.engine.layers import Layer, fast_layer, squared_weight_norm
-from dpsgd.engine.materialised import Materialised
+from dpsgd.engine.gradients import Loss, NoRows, UnitGradients, Units, trainable
+from dpsgd.engine.layers import Layer, fast_layer, squared_unit_norm, squared_weight_norm
+from dpsgd.engine.materialised import Materialised, scaled
 from dpsgd.engine.recorder import Use, recording
 from dpsgd.errors import PrivacyError
 
@@ -30,22 +30,24 @@ class Bookkeeping:
     name: str
 
     def capture(
-        self, model: nn.Module, loss: Loss, inputs: Tensor, targets: Tensor, groups: Groups
-    ) -> UnitGradients:
+        self, model: nn.Module, loss: Loss, inputs: Tensor, targets: Tensor, groups: Groups,
+        units: Units | None,
+    ) -> UnitGradients:  # fmt: skip
         """Run the model on ``inputs`` and keep each layer's input and output gradient.
 
         Raises PrivacyError if a layer with trainable parameters was not called as a module.
         """
         layers = fast_layers(model)
         if layers is None:
-            return Materialised(self.name).capture(model, loss, inputs, targets, groups)
+            return Materialised(self.name).capture(model, loss, inputs, targets, groups, units)
         like = trainable(model)
         if len(inputs) == 0:
-            return NoUnits(like, groups)
-        with recording(model, layers) as recorder:
+            return NoRows(like, groups, units.count if units else 0)
+        with recording(model, layers, len(inputs)) as recorder:
             losses = loss(model(inputs), targets)
             if losses.requires_grad:
-                torch.autograd.grad(losses.sum(), recorder.anchor, allow_unused=True)
+                total = losses.sum() if units is None else losses @ units.factor.to(losses)
+                torch.autograd.grad(total, recorder.anchor, allow_unused=True)
         idle = [name for name in layers if name not in recorder.uses]
         if idle:
             raise PrivacyError(
@@ -53,7 +55,7 @@ class Bookkeeping:
                 "freeze it, or use engine=materialised"
             )
         parts = _parts(layers, recorder.uses, like)
-        return RecordedGradients(parts, losses.detach(), groups)
+        return RecordedGradients(parts, losses.detach(), groups, units)
 
 
 def fast_layers(model: nn.Module) -> dict[str, nn.Module] | None:
@@ -82,26 +84,27 @@ class Part:
     kind: str
     uses: list[Use]
 
-    def squared_norm(self) -> Tensor:
-        """``[units]`` squared norm of the parameter's gradient, summed over uses first."""
+    def squared_norm(self, units: Units | None) -> Tensor:
+        """``[units]`` squared norm of the parameter's gradient, summed over uses and rows first."""
         captured = [use.values() for use in self.uses]
         if self.kind == "bias":
-            return reduce(torch.add, [self.layer.bias_rows(g) for _, g in captured]).square().sum(1)
+            total = reduce(torch.add, [self.layer.bias_rows(g) for _, g in captured])
+            return (total if units is None else units.add(total)).square().sum(1)
         rows = [self.layer.rows(self.module, a, g) for a, g in captured]
         a = rows[0][0] if len(rows) == 1 else torch.cat([r[0] for r in rows], dim=1)
         g = rows[0][1] if len(rows) == 1 else torch.cat([r[1] for r in rows], dim=1)
-        return squared_weight_norm(a, g)
+        return squared_weight_norm(a, g) if units is None else squared_unit_norm(a, g, units)
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
-        """Σ_u w_u·grad_u given ``[units]`` weights."""
+        """Σ_r w_r·grad_r given ``[rows]`` weights."""
         return reduce(torch.add, [self._sum_of(use, weights) for use in self.uses])
 
     def _sum_of(self, use: Use, weights: Tensor) -> Tensor:
         a, g = use.values()
+        weights = weights.to(g.dtype)
         if self.kind == "bias":
             return weights @ self.layer.bias_rows(g)
-        scaled = g * weights.view(-1, *(1,) * (g.dim() - 1))
-        return self.layer.weight_sum(self.module, a, scaled)
+        return self.layer.weight_sum(self.module, a, scaled(g, weights))
 
 
 @dataclass(frozen=True)
@@ -111,19 +114,23 @@ class RecordedGradients:
     parts: dict[str, Part]
     losses: Tensor
     groups: Groups
+    units: Units | None
 
     def norms(self) -> Tensor:
         """``[units, groups]`` norms."""
         squared = [
-            torch.stack([self.parts[name].squared_norm() for name in members]).sum(0)
+            torch.stack([self.parts[name].squared_norm(self.units) for name in members]).sum(0)
             for members in self.groups.parameters
         ]
         return torch.stack(squared, dim=1).sqrt()
 
     def weighted_sum(self, weights: Tensor) -> dict[str, Tensor]:
         """Σ_u w_ug·grad_u for every parameter."""
+        rows = weights
+        if self.units is not None:
+            rows = rows[self.units.unit]
         return {
-            name: part.weighted_sum(weights[:, self.groups.index_of(name)].to(self.losses.dtype))
+            name: part.weighted_sum(rows[:, self.groups.index_of(name)])
             for name, part in self.parts.items()
         }
 

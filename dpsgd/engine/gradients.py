@@ -4,15 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
 from dpsgd.clipping.groups import Groups
 
+Combine: TypeAlias = Literal["average", "sum"]
+
 Loss: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 """Outputs and targets of ``[rows]`` to losses ``[rows]``; row i must depend on row i alone."""
+
+
+@dataclass(frozen=True)
+class Units:
+    """Which unit each row of a batch is of.
+
+    Attributes:
+        unit: ``[rows]`` int64, ascending, 0 … count−1.
+        count: how many units; one without rows has gradient zero.
+        factor: ``[rows]`` what each row's loss is multiplied by before a unit's rows are added.
+
+    """
+
+    unit: Tensor
+    count: int
+    factor: Tensor
+
+    @classmethod
+    def of(cls, unit: Tensor, count: int, combine: Combine) -> Units:
+        """Return units whose gradient is the ``sum`` or the ``average`` of their rows'."""
+        rows = torch.bincount(unit, minlength=count)
+        ones = torch.ones(len(unit), dtype=torch.float64, device=unit.device)
+        return cls(unit, count, ones if combine == "sum" else ones / rows[unit])
+
+    def add(self, rows: Tensor) -> Tensor:
+        """Return ``[count, ...]``: the sum of each unit's ``rows`` ``[rows, ...]``."""
+        return rows.new_zeros((self.count, *rows.shape[1:])).index_add(0, self.unit, rows)
 
 
 class UnitGradients(Protocol):
@@ -20,7 +49,7 @@ class UnitGradients(Protocol):
 
     @property
     def losses(self) -> Tensor:
-        """``[units]`` losses, detached."""
+        """``[rows]`` losses, detached."""
         ...
 
     def norms(self) -> Tensor:
@@ -38,18 +67,23 @@ class Engine(Protocol):
     name: str
 
     def capture(
-        self, model: nn.Module, loss: Loss, inputs: Tensor, targets: Tensor, groups: Groups
-    ) -> UnitGradients:
-        """Run the model once on ``inputs`` ``[units, ...]`` and return its units' gradients."""
+        self, model: nn.Module, loss: Loss, inputs: Tensor, targets: Tensor, groups: Groups,
+        units: Units | None,
+    ) -> UnitGradients:  # fmt: skip
+        """Run the model once on ``inputs`` ``[rows, ...]`` and return its units' gradients.
+
+        ``units`` None: every row is a unit.
+        """
         ...
 
 
 @dataclass(frozen=True)
-class NoUnits:
-    """An empty draw: no norms, and sums of zero, on which the step puts its noise all the same."""
+class NoRows:
+    """A draw without rows: norms and sums of zero, on which the step puts its noise all the same."""
 
     like: dict[str, Tensor]
     groups: Groups
+    count: int
 
     @property
     def losses(self) -> Tensor:
@@ -57,8 +91,8 @@ class NoUnits:
         return next(iter(self.like.values())).new_zeros(0)
 
     def norms(self) -> Tensor:
-        """``[0, groups]`` norms."""
-        return next(iter(self.like.values())).new_zeros(0, len(self.groups))
+        """``[count, groups]`` zeros."""
+        return next(iter(self.like.values())).new_zeros(self.count, len(self.groups))
 
     def weighted_sum(self, weights: Tensor) -> dict[str, Tensor]:
         """Zeros in the shape of every parameter."""

@@ -17,8 +17,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.grad import conv2d_weight
 
+from dpsgd.engine.gradients import Units
+
 CANCELLATION = 1e-3
 """Below this share of the summed terms a float32 ghost norm is computed again in float64."""
+
+
+MOST_PADDING = 4
+"""Units are padded to one length as long as that multiplies the rows by no more than this."""
 
 
 class Layer(Protocol):
@@ -122,6 +128,34 @@ def squared_weight_norm(a: Tensor, g: Tensor) -> Tensor:
         exact = _ghost(a[cancelled].double(), g[cancelled].double())
         ghost = ghost.index_copy(0, cancelled, exact.to(ghost.dtype))
     return ghost.clamp_min(0.0)
+
+
+def squared_unit_norm(a: Tensor, g: Tensor, units: Units) -> Tensor:
+    """Return the squared norms ``[count]`` of the sums of each unit's rows.
+
+    A unit's rows are one long sequence. They are padded to the longest unit's length unless that
+    would multiply the rows by more than ``MOST_PADDING``; then units are taken one by one.
+    """
+    rows = torch.bincount(units.unit, minlength=units.count)
+    longest = int(rows.max())
+    if units.count * longest > MOST_PADDING * len(a):
+        return _one_by_one(a, g, rows)
+    within = torch.arange(len(a), device=a.device) - (rows.cumsum(0) - rows)[units.unit]
+    place = units.unit * longest + within
+    padded = [
+        x.new_zeros((units.count * longest, *x.shape[1:]))
+        .index_copy(0, place, x)
+        .view(units.count, longest * x.shape[1], x.shape[2])
+        for x in (a, g)
+    ]
+    return squared_weight_norm(padded[0], padded[1])
+
+
+def _one_by_one(a: Tensor, g: Tensor, rows: Tensor) -> Tensor:
+    """Return the squared norms of units given how many consecutive rows each has."""
+    sizes = rows.tolist()
+    pieces = zip(a.split(sizes), g.split(sizes), strict=True)
+    return torch.stack([(y.flatten(0, 1).T @ x.flatten(0, 1)).square().sum() for x, y in pieces])
 
 
 def _ghost(a: Tensor, g: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from dpsgd.clipping.groups import Groups
-from dpsgd.engine.gradients import Loss, NoUnits, UnitGradients, trainable
+from dpsgd.engine.gradients import Loss, NoRows, UnitGradients, Units, trainable
 
 
 @dataclass(frozen=True)
@@ -25,12 +25,13 @@ class Materialised:
     name: str
 
     def capture(
-        self, model: nn.Module, loss: Loss, inputs: Tensor, targets: Tensor, groups: Groups
-    ) -> UnitGradients:
-        """Differentiate the loss of one row at a time, all rows at once."""
+        self, model: nn.Module, loss: Loss, inputs: Tensor, targets: Tensor, groups: Groups,
+        units: Units | None,
+    ) -> UnitGradients:  # fmt: skip
+        """Differentiate the loss of one row at a time, all rows at once; add each unit's rows."""
         parameters = trainable(model)
         if len(inputs) == 0:
-            return NoUnits(parameters, groups)
+            return NoRows(parameters, groups, units.count if units else 0)
         fixed = {n: p.detach() for n, p in model.named_parameters() if not p.requires_grad}
         fixed |= dict(model.named_buffers())
 
@@ -42,6 +43,8 @@ class Materialised:
             torch.func.grad_and_value(row_loss), in_dims=(None, 0, 0), randomness="different"
         )
         gradients, losses = per_row(parameters, inputs, targets)
+        if units is not None:
+            gradients = {name: units.add(scaled(g, units.factor)) for name, g in gradients.items()}
         return MaterialisedGradients(gradients, losses.detach(), groups)
 
 
@@ -67,6 +70,11 @@ class MaterialisedGradients:
             name: weighted(gradient, weights[:, self.groups.index_of(name)])
             for name, gradient in self.gradients.items()
         }
+
+
+def scaled(rows: Tensor, factor: Tensor) -> Tensor:
+    """Return ``rows`` ``[rows, ...]``, each multiplied by its ``factor`` ``[rows]``."""
+    return rows * factor.to(rows.dtype).view(-1, *(1,) * (rows.dim() - 1))
 
 
 def squared_norm(gradient: Tensor) -> Tensor:

@@ -26,7 +26,10 @@ class Use:
     g: Tensor | None = None
 
     def values(self) -> tuple[Tensor, Tensor]:
-        """Return input and output gradient; PrivacyError if the input was changed in place."""
+        """Return input and output gradient, in float32 or wider whatever autocast made of them.
+
+        Raises PrivacyError if the input was changed in place.
+        """
         if self.a._version != self.version:
             raise PrivacyError(
                 f"layer {self.layer!r}: its input was changed in place after the forward pass used "
@@ -35,7 +38,12 @@ class Use:
             )
         if self.g is None:
             raise PrivacyError(f"layer {self.layer!r}: this call does not reach the loss")
-        return self.a, self.g
+        return wide(self.a), wide(self.g)
+
+
+def wide(value: Tensor) -> Tensor:
+    """Return ``value`` in float32 if its type is narrower: squares of half precision underflow."""
+    return value if value.dtype == torch.float64 else value.float()
 
 
 @dataclass
@@ -67,8 +75,10 @@ class _Tap(torch.autograd.Function):
 
 
 @contextmanager
-def recording(model: nn.Module, layers: dict[str, nn.Module]) -> Generator[Recorder]:
-    """Catch ``layers`` for one forward pass, with every parameter's gradient switched off.
+def recording(
+    model: nn.Module, layers: dict[str, nn.Module], rows: int
+) -> Generator[Recorder]:
+    """Catch ``layers`` for one forward pass of ``rows`` rows, with every parameter's gradient switched off.
 
     Parameters need no gradient of their own: the backward pass stops at the first layers' outputs.
     """
@@ -76,7 +86,7 @@ def recording(model: nn.Module, layers: dict[str, nn.Module]) -> Generator[Recor
     recorder = Recorder(anchor)
     switched = [p for p in model.parameters() if p.requires_grad]
     handles = [
-        module.register_forward_hook(_hook(name, recorder)) for name, module in layers.items()
+        module.register_forward_hook(_hook(name, recorder, rows)) for name, module in layers.items()
     ]
     for parameter in switched:
         parameter.requires_grad_(False)
@@ -89,9 +99,14 @@ def recording(model: nn.Module, layers: dict[str, nn.Module]) -> Generator[Recor
             parameter.requires_grad_(True)
 
 
-def _hook(name: str, recorder: Recorder) -> Any:
+def _hook(name: str, recorder: Recorder, rows: int) -> Any:
     def catch(module: nn.Module, args: tuple[Any, ...], output: Tensor) -> Tensor:
         a = args[0].detach()
+        if len(a) != rows:
+            raise PrivacyError(
+                f"layer {name!r} sees {len(a)} rows in a batch of {rows}: whose they are cannot be "
+                "known. Keep rows in the first dimension, or use engine=materialised"
+            )
         use = Use(name, a, a._version)
         recorder.uses.setdefault(name, []).append(use)
         tapped: Any = _Tap.apply(output, recorder.anchor, use)  # pyright: ignore[reportUnknownMemberType]  (torch leaves it untyped)

@@ -25,6 +25,7 @@ from dpsgd.experiment.record import (
     write_table,
 )
 from dpsgd.metrics import evaluate
+from dpsgd.slices.units import by_user
 from dpsgd.training.evaluate import probabilities
 from dpsgd.training.loop import Trainer
 
@@ -88,13 +89,19 @@ def _train(
 ) -> dict[str, Any]:
     prepared, cell, bundle = plan.prepared, plan.prepared.cell, plan.prepared.bundle
     train_slices = cell.slices.table(bundle.train, bundle)
+    membership = train_slices.membership
+    if cell.clip.unit == "user" and bundle.train.user is not None:
+        membership = by_user(membership, bundle.train.user, len(bundle.users))
     recorder = cell.telemetry.start(
-        cell.clip.unit, prepared.groups.names, train_slices.keys, train_slices.membership
+        cell.clip.unit, prepared.groups.names, train_slices.keys, membership
     )
     trainer = Trainer(
-        prepared.model, cell.engine, cell.clip, prepared.groups, prepared.sampler, cell.optim,
-        cell.settings.mechanism, plan.noise_multiplier, plan.steps, prepared.streams,
-        cell.settings.device,
+        model=prepared.model, loss=prepared.loss, engine=cell.engine, rule=cell.clip,
+        groups=prepared.groups, sampler=prepared.sampler,
+        combine=cell.sampling.combine if cell.clip.unit == "user" else None,
+        info=prepared.info, optim=cell.optim, mechanism=cell.settings.mechanism,
+        noise_multiplier=plan.noise_multiplier, steps=plan.steps, streams=prepared.streams,
+        device=cell.settings.device,
     )  # fmt: skip
     before = time.perf_counter()
     trainer.run(bundle.train, recorder, _with_heartbeat(progress, status))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import sys
+from pathlib import Path
 from typing import Any
 
 from dpsgd.experiment.parts import plain
 from dpsgd.experiment.settings import Cell
 
-RESULT_VERSION = 1
+RESULT_VERSION = 2
 """Raised whenever the same configuration would train to another result."""
 
 NOT_RESULTS = ("tracker", "runs_dir")
@@ -30,17 +32,30 @@ def cell_config(cell: Cell) -> dict[str, Any]:
 def run_key(cell: Cell, fingerprint: str) -> str:
     """Return 16 hex digits: SHA-256 of the typed configuration, the data and the code's version.
 
-    ``fingerprint`` is the data's SHA-256. The tracker and ``runs_dir`` do not matter.
+    ``fingerprint`` is the data's SHA-256. The tracker and ``runs_dir`` do not matter. Parts of the
+    user's own enter with the SHA-256 of their file: an edited model that kept its key would draw
+    the same noise for another sum, and the two could be subtracted.
     """
     identity = {
         "config": _result_config(cell),
         "data": fingerprint,
         "result_version": RESULT_VERSION,
+        "own_code": own_code(cell),
     }
-    text = json.dumps(
-        infinities_as_words(identity), sort_keys=True, ensure_ascii=True, allow_nan=False
-    )
+    # Python writes Infinity without quotes, so that it is not the word "inf".
+    text = json.dumps(identity, sort_keys=True, ensure_ascii=True, allow_nan=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def own_code(cell: Cell) -> dict[str, str]:
+    """Return module name to SHA-256 of its file, for every part that is not this package's."""
+    modules = {target.rpartition(".")[0] for target in _targets(_result_config(cell))}
+    return {
+        name: hashlib.sha256(Path(file).read_bytes()).hexdigest()
+        for name in sorted(modules)
+        if name.partition(".")[0] != "dpsgd"
+        and (file := getattr(sys.modules.get(name), "__file__", None))
+    }
 
 
 def flat_config(cell: Cell) -> dict[str, Any]:
@@ -62,6 +77,13 @@ def infinities_as_words(value: Any) -> Any:
 
 def _result_config(cell: Cell) -> dict[str, Any]:
     return {name: value for name, value in cell_config(cell).items() if name not in NOT_RESULTS}
+
+
+def _targets(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        own = [str(value["_target_"])] if "_target_" in value else []
+        return own + [t for inner in value.values() for t in _targets(inner)]
+    return [t for inner in value for t in _targets(inner)] if isinstance(value, list) else []
 
 
 def _flatten(value: Any, prefix: str) -> list[tuple[str, Any]]:

@@ -12,15 +12,20 @@ from typing import Any
 
 import torch
 
-from dpsgd.accounting import format_delta, format_epsilon
+from dpsgd.accounting import format_delta, format_epsilon, unit_text
 from dpsgd.experiment.identity import RESULT_VERSION, cell_config, infinities_as_words
 from dpsgd.experiment.parts import plain
 from dpsgd.experiment.plan import Plan
+from dpsgd.telemetry.off import Off
 
 LEDGER_VERSION = 1
 SEEDED = (
     "Randomness is keyed by the seed: the guarantee is void against anyone who knows the seed. "
     "Research runs only."
+)
+NEIGHBOURS = (
+    "two training splits that differ in one unit. How records were chosen for that split (the split "
+    "by class, a thinned tail, the columns' vocabulary) is taken as given, not as private"
 )
 FLOATING_POINT = (
     "Noise is drawn in float32 or float64 by a Mersenne twister and Box-Muller; the accounting is "
@@ -39,8 +44,9 @@ def ledger_of(plan: Plan) -> dict[str, Any]:
         "mechanism": settings.mechanism,
         "private": cell.private,
         "unit": cell.clip.unit,
-        "unit_name": settings.unit_name,
+        "unit_name": settings.unit_name or cell.clip.unit,
         "relation": settings.relation,
+        "neighbours": NEIGHBOURS,
         "n_units": prepared.sampler.n_units,
         "n_units_declared": "public",
         "delta": prepared.delta,
@@ -79,7 +85,7 @@ def not_covered(plan: Plan) -> list[str]:
     prepared, cell = plan.prepared, plan.prepared.cell
     holdout = prepared.bundle.holdout
     found: list[str] = []
-    if cell.telemetry.name != "off":
+    if not isinstance(cell.telemetry, Off):
         found += [
             "telemetry.parquet, and clip fraction and kept wherever they are shown: raw norms of "
             "private records, by slice",
@@ -122,7 +128,8 @@ def ledger_page(ledger: dict[str, Any]) -> str:
     """Render a ledger as Markdown: the page to attach to a model."""
     epsilon, delta = shown_epsilon(ledger), format_delta(ledger["delta"])
     verdict = (
-        f"**ε = {epsilon}, δ = {delta}**, unit: {ledger['unit']} ({ledger['unit_name']}), "
+        f"**ε = {epsilon}, δ = {delta}**, unit: "
+        f"{unit_text(ledger['unit'], ledger['unit_name'])}, "
         f"relation: {ledger['relation']}, certified by {ledger['certified_by']}."
         if ledger["private"]
         else f"**ε = ∞: a diagnostic (mechanism {ledger['mechanism']}), not private.**"
@@ -146,6 +153,7 @@ def ledger_page(ledger: dict[str, Any]) -> str:
     sections = [
         f"# Privacy ledger of run {ledger['run_key']}",
         verdict,
+        f"- Neighbours: {ledger['neighbours']}\n"
         f"- δ: {ledger['delta_why']}; n = {ledger['n_units']} units, declared "
         f"{ledger['n_units_declared']}\n"
         f"- Clipping rule: {rule}\n"
@@ -196,9 +204,12 @@ def _entries(plan: Plan) -> list[dict[str, Any]]:
     prepared, cell = plan.prepared, plan.prepared.cell
     if not cell.private:
         return []
+    expected = prepared.sampler.expected_units
+    state = cell.clip.bind(prepared.groups, plan.noise_multiplier, expected)
+    queries = cell.clip.query_scale(state).tolist()
     return [
         {
-            "purpose": "gradient",
+            "purpose": "gradient" if not queries else "gradient and clip query, one joint release",
             "noise_multiplier": plan.noise_multiplier,
             "sampling_probability": prepared.sampler.sampling_probability,
             "steps": plan.steps,
@@ -206,7 +217,8 @@ def _entries(plan: Plan) -> list[dict[str, Any]]:
             "stream_id": prepared.streams.stream_id,
             "unit": cell.clip.unit,
             "relation": cell.settings.relation,
-            "sensitivity": "Σ_g (w_g·n_g/scale_g)² ≤ 1 for every unit",
+            "sensitivity": "Σ_g (w_g·n_g/scale_g)² + Σ_k (query_k/query_scale_k)² ≤ 1 for every unit",
+            "query_scale": queries,
         }
     ]
 

@@ -10,12 +10,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dpsgd.accounting import format_delta, format_epsilon
+from dpsgd.accounting import format_delta, format_epsilon, unit_text
 
 _REFUSED = re.compile(r"[^\w\-. /:]")
 _LONGEST = 250
 VIEW = "atlas"
 """The key of the shared view in the address of MLflow's page."""
+VIEW_QUERY = f"workflowType=machine_learning&viewStateShareKey={VIEW}"
 VIEW_METRICS = (
     "privacy/epsilon", "kept/all/all", "kept/rarity/tail", "tail/worst", "tail/band",
     "eval/accuracy/all/all", "eval/ece/all/all",
@@ -78,7 +79,7 @@ def guarantee(cell: Mapping[str, Any]) -> str:
         return f"ε = ∞ ({cell['mechanism']}): a diagnostic, not private"
     return (
         f"ε = {format_epsilon(cell['epsilon'])} ({cell['accountant']}), "
-        f"δ = {format_delta(cell['delta'])}, unit: {cell['unit_name']}"
+        f"δ = {format_delta(cell['delta'])}, unit: {unit_text(cell['unit'], cell['unit_name'])}"
     )
 
 

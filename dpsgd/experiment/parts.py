@@ -100,6 +100,11 @@ def _join(prefix: str, name: str) -> str:
     return f"{prefix}.{name}" if prefix and name else prefix or name
 
 
+def _key(name: Any) -> str:
+    # A key 1 is not a key "1": two configurations that differ must not look the same.
+    return name if isinstance(name, str) else f"{type(name).__name__} {name}"
+
+
 def plain(value: Any) -> Any:
     """Return a part, or anything inside one, as plain data with its class: for hash and file."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -109,7 +114,7 @@ def plain(value: Any) -> Any:
         }
         return {"_target_": f"{cls.__module__}.{cls.__qualname__}", **fields}
     if isinstance(value, Mapping):
-        return {str(name): plain(inner) for name, inner in value.items()}
+        return {_key(name): plain(inner) for name, inner in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [plain(inner) for inner in value]
     return value

@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import torch
 from platformdirs import user_cache_path
-from torch import nn
+from torch import Tensor, nn
 
 from dpsgd.accounting import PLD, RDP, Accountant, check_delta, default_delta, largest_steps
 from dpsgd.clipping.groups import Groups
-from dpsgd.data.bundle import Bundle
+from dpsgd.data.bundle import Bundle, fingerprint_of
 from dpsgd.engine import clip_groups
-from dpsgd.engine.checks import ROWS, check_engine, check_rows_apart
+from dpsgd.engine.checks import check_engine, check_rows_apart
+from dpsgd.engine.gradients import Loss
 from dpsgd.errors import ConfigError, PrivacyError
 from dpsgd.experiment.identity import run_key
 from dpsgd.experiment.settings import Cell, baseline
 from dpsgd.experiment.solved import solved_noise
+from dpsgd.models.shape import DataShape
 from dpsgd.noise import check_positive
 from dpsgd.randomness import Streams
-from dpsgd.sampling.poisson import PoissonSampler
-from dpsgd.training.loop import cross_entropy
+from dpsgd.sampling.poisson import PoissonSampler, UserPoissonSampler
+from dpsgd.slices.units import by_user
+from dpsgd.training.loss import cross_entropy
 
 COMPARED: dict[str, Accountant] = {"pld": PLD("pld", 1e-4), "rdp": RDP("rdp", None)}
 """The accountants whose ε every ledger shows beside the one that certifies."""
+
+MOST_PROBED = 128
+"""The larger of the two synthetic batches that a model must pass has at most so many rows."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +43,15 @@ class Prepared:
     bundle: Bundle
     run_key: str
     baseline_key: str
-    sampler: PoissonSampler
+    sampler: PoissonSampler | UserPoissonSampler
     steps: int
     delta: float
     delta_why: str
+    shape: DataShape
     model: nn.Module
+    loss: Loss
     groups: Groups
+    info: dict[str, Tensor]
     streams: Streams
 
 
@@ -68,22 +78,77 @@ class Plan:
 def prepare(cell: Cell) -> Prepared:
     """Load the data, build the model and check both. Raises ConfigError or PrivacyError."""
     settings = cell.settings
-    try:
-        bundle = cell.data.load(user_cache_path("dpsgd"))
-    except ConfigError as error:
-        raise error if error.key.startswith("data") else error.under("data") from None
-    n_units = len(bundle.train)
-    sampler = cell.sampling.bind(n_units, settings.batch)
+    bundle = _load(cell)
+    sampler = _sampler(cell, bundle)
+    n_units = sampler.n_units
     steps = settings.steps or math.ceil(settings.epochs * n_units / settings.batch)
     delta = settings.delta or default_delta(n_units)
     check_delta(delta, n_units)
     why = "configured" if settings.delta else "n_units^-1.1, rounded down to one digit"
     key = run_key(cell, bundle.fingerprint)
-    model, groups = _model(cell, bundle)
+    loss: Loss = getattr(cell.model, "loss", cross_entropy)
+    shape = DataShape(
+        tuple(bundle.train.inputs.shape[1:]), len(bundle.classes), bundle.vocabulary, bundle.task
+    )
+    model, groups = _model(cell, shape, loss)
     return Prepared(
         cell, bundle, key, run_key(baseline(cell), bundle.fingerprint), sampler, steps, delta, why,
-        model, groups, Streams.from_seed(settings.seed, key),
+        shape, model, loss, groups, _info(cell, bundle), Streams.from_seed(settings.seed, key),
     )  # fmt: skip
+
+
+def _load(cell: Cell) -> Bundle:
+    try:
+        bundle = cell.data.load(user_cache_path("dpsgd"))
+    except ConfigError as error:
+        raise error if error.key.startswith("data") else error.under("data") from None
+    try:
+        bundle = cell.users.assign(bundle, cell.data.seed)
+    except ConfigError as error:
+        raise error.under("users") from None
+    # Whatever a source says of itself: other data under the same key would share their noise.
+    fingerprint = fingerprint_of([bundle.train, bundle.validation, bundle.test])
+    return replace(bundle, fingerprint=fingerprint)
+
+
+def _sampler(cell: Cell, bundle: Bundle) -> PoissonSampler | UserPoissonSampler:
+    batch = cell.settings.batch
+    try:
+        if cell.clip.unit == "record":
+            return cell.sampling.records(len(bundle.train), batch)
+        if bundle.train.user is None:
+            raise ConfigError(
+                "clip.unit", "user",
+                f"data={bundle.name} knows of no users; name their column (data.user=...), or "
+                "partition the records: users=dirichlet",
+            )  # fmt: skip
+        return cell.sampling.users(
+            torch.from_numpy(bundle.train.user), len(bundle.users), batch
+        )
+    except ConfigError as error:
+        outer = error.key in ("batch", "clip.unit")
+        raise error if outer else error.under("sampling") from None
+
+
+def _info(cell: Cell, bundle: Bundle) -> dict[str, Tensor]:
+    """Return what the rule may know of each unit: one group of a declared partition."""
+    key = cell.clip.partition
+    if key is None:
+        return {}
+    names, member = cell.slices.part(key, bundle.train, bundle)
+    if cell.clip.unit == "user":
+        everyone = np.ones((len(member), 1), dtype=bool)
+        user = bundle.train.user if bundle.train.user is not None else np.zeros(0, dtype=int)
+        member = by_user(np.column_stack([everyone, member]), user, len(bundle.users))[:, 1:]
+        member[~member.any(axis=1), 0] = True  # a user without records weighs nothing anyway
+        several = np.flatnonzero(member.sum(axis=1) > 1)
+        if len(several):
+            raise ConfigError(
+                f"clip={cell.clip.name}", f"user {bundle.users[several[0]]}",
+                f"has records in several slices of {key!r} ({', '.join(names[:3])} ...), and this "
+                "rule needs one group a unit",
+            )  # fmt: skip
+    return {key: torch.from_numpy(member)}
 
 
 def solve(prepared: Prepared, cache: Path) -> Plan:
@@ -108,7 +173,16 @@ def solve(prepared: Prepared, cache: Path) -> Plan:
                 epsilons[other.name] = other.epsilon(event, relation, prepared.delta)
             except ConfigError as error:
                 epsilons[other.name] = f"refused: {error.allowed}"
+    _check_certified(cell.accountant.name, epsilon, epsilons.get("pld"))
     return Plan(prepared, sigma, steps, epsilon, epsilons)
+
+
+def _check_certified(name: str, epsilon: float, pld: float | str | None) -> None:
+    """Raise PrivacyError if an accountant claims clearly less than PLD, which is nearly exact."""
+    if isinstance(pld, float) and math.isfinite(pld) and epsilon < pld / 1.05:
+        raise PrivacyError(
+            f"accountant={name} says ε = {epsilon:.4g} where PLD says {pld:.4g}: it cannot certify"
+        )
 
 
 def _noise_and_steps(prepared: Prepared, cache: Path) -> tuple[float, int]:
@@ -135,31 +209,50 @@ def _noise_and_steps(prepared: Prepared, cache: Path) -> tuple[float, int]:
     return sigma, steps
 
 
-def _model(cell: Cell, bundle: Bundle) -> tuple[nn.Module, Groups]:
-    shape = tuple(bundle.train.inputs.shape[1:])
+def _model(cell: Cell, shape: DataShape, loss: Loss) -> tuple[nn.Module, Groups]:
     # Cells of one seed share their starting point, whatever their rule: it is public, and pairs
     # them. The run key is left out of this stream on purpose.
     init = Streams.from_seed(cell.settings.seed, "initial weights")
     with torch.random.fork_rng(devices=[]):
         torch.set_rng_state(init.generator("init").get_state())
         try:
-            model = cell.model.build(shape, len(bundle.classes))
+            model = cell.model.build(shape)
         except ConfigError as error:
             raise error.under("model") from None
     try:
         groups = clip_groups(model, cell.clip.granularity)
-        generator = init.generator("probe")
-        inputs = torch.rand((ROWS, *shape), generator=generator)
-        targets = torch.randint(len(bundle.classes), (ROWS,), generator=generator)
-        check_rows_apart(model, cross_entropy, inputs, targets)
-        check_engine(cell.engine, model, cross_entropy, inputs, targets, groups)
-        cell.clip.bind(groups, 1.0, cell.settings.batch)
+        for rows in (4, max(4, min(MOST_PROBED, round(cell.settings.batch)))):
+            inputs, targets = probe(shape, rows, init.generator("probe", rows))
+            check_rows_apart(model, loss, inputs, targets)
+            check_engine(cell.engine, model, loss, inputs, targets, groups)
+        cell.clip.bind(groups, 0.0, cell.settings.batch)
     except ConfigError as error:
         raise error if error.key.startswith("model") else error.under("clip") from None
     return model.to(cell.settings.device), groups
 
 
+def probe(shape: DataShape, rows: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Return synthetic inputs and targets of ``rows`` rows: never the data."""
+    size = (rows, *shape.inputs)
+    inputs = (
+        torch.randint(shape.vocabulary, size, generator=generator)
+        if shape.vocabulary
+        else torch.rand(size, generator=generator)
+    )
+    target_size = size if shape.task == "tokens" else (rows,)
+    return inputs, torch.randint(shape.classes, target_size, generator=generator)
+
+
+def check_noise(prepared: Prepared, cache: Path) -> None:
+    """Raise ConfigError if no noise can be solved for, or the rule cannot live with it."""
+    if prepared.cell.noised:
+        _check_scale(prepared, _noise_and_steps(prepared, cache)[0])
+
+
 def _check_scale(prepared: Prepared, sigma: float) -> None:
     rule, groups = prepared.cell.clip, prepared.groups
-    state = rule.bind(groups, sigma, prepared.sampler.expected_units)
+    try:
+        state = rule.bind(groups, sigma, prepared.sampler.expected_units)
+    except ConfigError as error:
+        raise error.under("clip") from None
     check_positive("scale", rule.scale(state), groups)

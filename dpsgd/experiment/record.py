@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import math
 import os
@@ -121,7 +122,7 @@ def cell_row(plan: Plan, metrics: pd.DataFrame, seconds: Mapping[str, float]) ->
         "seed": settings.seed,
         "data_seed": cell.data.seed,
         "unit": cell.clip.unit,
-        "unit_name": settings.unit_name,
+        "unit_name": settings.unit_name or cell.clip.unit,
         "relation": settings.relation,
         "accountant": cell.accountant.name,
         "epsilon": infinities_as_words(plan.epsilon),
@@ -133,6 +134,7 @@ def cell_row(plan: Plan, metrics: pd.DataFrame, seconds: Mapping[str, float]) ->
         "steps_planned": prepared.steps,
         "stopped_by": plan.stopped_by,
         "n_units": prepared.sampler.n_units,
+        "shape": dataclasses.asdict(prepared.shape),
         "lr": cell.optim.lr,
         "lr_scale": cell.optim.lr_scale,
         "telemetry": cell.telemetry.name,

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from dpsgd.accounting import format_delta, format_epsilon
+from dpsgd.accounting import format_delta, format_epsilon, unit_text
 from dpsgd.experiment.cell import Outcome
 from dpsgd.experiment.ledger import shown_epsilon
 from dpsgd.experiment.plan import COMPARED, Plan
@@ -112,7 +112,7 @@ def _lines(outcome: Outcome, values: Lookup, ledger: dict[str, Any]) -> list[str
         lines.append(
             f"σ = {cell['noise_multiplier']:.4g}   ε = {shown_epsilon(ledger)} "
             f"({cell['accountant']})   δ = {format_delta(cell['delta'])}   "
-            f"unit: {cell['unit_name']}"
+            f"unit: {unit_text(cell['unit'], cell['unit_name'])}"
         )
     else:
         lines.append(f"ε = ∞ (mechanism {cell['mechanism']}): a diagnostic, not private")

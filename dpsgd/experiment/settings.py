@@ -13,17 +13,18 @@ from dpsgd.accounting import Accountant, Relation
 from dpsgd.clipping.none import NoClipping
 from dpsgd.clipping.rule import ClipRule
 from dpsgd.data.bundle import DataSource
+from dpsgd.data.users import Users
 from dpsgd.engine.gradients import Engine
 from dpsgd.errors import ConfigError, did_you_mean
 from dpsgd.experiment.parts import build_as, build_part
 from dpsgd.experiment.tracker import Tracker
-from dpsgd.models.images import ModelSource
+from dpsgd.models.shape import ModelSource
 from dpsgd.sampling.poisson import Poisson
 from dpsgd.slices import SliceSet
 from dpsgd.training.optim import NOISED, SGD, Mechanism
 
 GROUPS = (
-    "clip", "data", "model", "slices", "sampling", "accountant", "engine", "telemetry", "optim",
+    "clip", "data", "model", "slices", "users", "sampling", "accountant", "engine", "telemetry", "optim",
     "tracker",
 )  # fmt: skip
 
@@ -37,7 +38,7 @@ class Settings:
     noise_multiplier: float | None
     relation: Relation
     mechanism: Mechanism
-    unit_name: str
+    unit_name: str | None
     seed: int
     batch: float
     epochs: float
@@ -77,6 +78,7 @@ class Cell:
     data: DataSource
     model: ModelSource
     slices: SliceSet
+    users: Users
     sampling: Poisson
     accountant: Accountant
     engine: Engine
@@ -133,11 +135,20 @@ def baseline(cell: Cell) -> Cell:
 
 def _check_together(cell: Cell) -> None:
     mechanism = cell.settings.mechanism
+    _check_accountant(cell)
     if not cell.clip.bounded and (cell.noised or mechanism == "private"):
         raise ConfigError(
             "clip", cell.clip.name,
             f"bounds nothing, so that no noise covers mechanism={mechanism}; "
             "use mechanism=neither or clip_only, or another rule",
+        )  # fmt: skip
+
+
+def _check_accountant(cell: Cell) -> None:
+    if cell.private and not getattr(cell.accountant, "certifies", False):
+        raise ConfigError(
+            "accountant", cell.accountant.name,
+            "estimates ε and is no upper bound: it may be shown, never certify. Use accountant=pld",
         )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ import pandas as pd
 from analysis import schema
 from dpsgd.experiment.mlflow_names import (
     VIEW,
+    VIEW_QUERY,
     guarantee,
     legal_name,
     legal_names,
@@ -86,7 +87,7 @@ class MlflowTracker:
         except Exception as error:  # whatever a tracker does, the run stays finished
             _warn(error)
             return None
-        page = f"/#/experiments/{experiment}/runs?workflowType=machine_learning&viewStateShareKey={VIEW}"
+        page = f"/#/experiments/{experiment}/runs?{VIEW_QUERY}"
         if self.uri and self.uri.startswith(("http://", "https://")):
             return f"MLflow: {without_password(self.uri).rstrip('/')}{page}"
         store = shlex.quote(without_password(self._store(folder.parent)))

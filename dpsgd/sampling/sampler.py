@@ -17,14 +17,20 @@ class Draw:
 
     Attributes:
         records: ``[records]`` int64 positions in the training split; may be empty.
-        unit: ``[records]`` int64, the position (0 … units−1) of the unit that each record is of.
-        units: how many units were drawn. Never a denominator: that is ``expected_units``.
+        unit: ``[records]`` int64, ascending: which of the drawn units (0 … units−1) each record is
+            of. A drawn unit may have no record.
+        members: ``[units]`` int64, which of all units (0 … n_units−1) were drawn.
 
     """
 
     records: Tensor
     unit: Tensor
-    units: int
+    members: Tensor
+
+    @property
+    def units(self) -> int:
+        """How many units were drawn. Never a denominator: that is ``expected_units``."""
+        return len(self.members)
 
 
 class Sampler(Protocol):

@@ -28,7 +28,7 @@ class Oracle:
     def start(
         self, unit: str, groups: tuple[str, ...], keys: SliceKeys, membership: np.ndarray
     ) -> OracleRecorder:
-        """Return the recorder of one run; ``membership`` is ``[n, slices]`` of the train split."""
+        """Return the recorder of one run; ``membership`` is ``[n_units, slices]`` of the train split."""
         return OracleRecorder(self, unit, groups, keys, membership)
 
 
@@ -66,11 +66,11 @@ class OracleRecorder:
         if not self._buffer:
             return
         step = self._buffer[-1].step
-        records = np.concatenate([f.records.cpu().numpy() for f in self._buffer])
+        members = np.concatenate([f.members.cpu().numpy() for f in self._buffer])
         norms = np.concatenate([f.norms.double().cpu().numpy() for f in self._buffer])
         weights = np.concatenate([f.weights.double().cpu().numpy() for f in self._buffer])
         losses = np.concatenate([f.losses.double().cpu().numpy() for f in self._buffer])
-        reduced = reduce_window(norms, weights, self.membership[records])
+        reduced = reduce_window(norms, weights, self.membership[members])
         self.rows += window_rows(reduced, self.unit, step, self.groups, self.keys)
         loss = float(losses.mean()) if len(losses) else None
         self.rows.append(self._row(step, schema.GROUP_ALL, "loss", loss, len(losses)))

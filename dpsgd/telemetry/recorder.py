@@ -17,7 +17,7 @@ class StepFacts:
     """One step as telemetry sees it: references to tensors that the step computed anyway."""
 
     step: int
-    records: Tensor
+    members: Tensor
     norms: Tensor
     weights: Tensor
     losses: Tensor

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from dpsgd.clipping.groups import Groups
-from dpsgd.clipping.rule import ClipRule, State
+from dpsgd.clipping.rule import ClipRule, Info, State
 from dpsgd.engine.gradients import UnitGradients
 from dpsgd.errors import PrivacyError
-from dpsgd.noise import check_positive, gaussian_noise
+from dpsgd.noise import check_positive, gaussian_noise, query_noise
 
 SAFETY = 1 - 1e-5
 """Every weight is this much smaller, so that float32 rounding of a norm cannot exceed the bound."""
@@ -27,26 +27,35 @@ class NonFiniteError(PrivacyError):
 
 @dataclass(frozen=True)
 class Step:
-    """What one step computed. ``mean`` and ``noise`` are already divided by ``expected_units``."""
+    """What one step computed. ``mean``, ``noise`` and the noised ``answer`` ``[k]`` of the rule's
+    queries are already divided by ``expected_units``.
+    """
 
     norms: Tensor
     weights: Tensor
     mean: dict[str, Tensor]
     noise: dict[str, Tensor] | None
+    answer: Tensor
 
 
 def private_step(
-    gradients: UnitGradients, rule: ClipRule, state: State, groups: Groups, *,
+    gradients: UnitGradients, rule: ClipRule, state: State, groups: Groups, info: Info, *,
     clipping: bool, noise_multiplier: float, expected_units: float, generator: torch.Generator,
 ) -> Step:  # fmt: skip
-    """Return (Σ_u w_u∘g_u)/m and N(0, (σ·scale)²)/m, m = ``expected_units`` whatever was drawn.
+    """Return (Σ_u w_u∘g_u)/m and N(0, (σ·scale)²)/m, m = ``expected_units`` whatever was drawn, and
+    the answer (Σ_u query_u + N(0, (σ·query_scale)²))/m, by which the caller may update the state.
 
-    ``clipping=False`` keeps every unit whole (a diagnostic). ``noise_multiplier`` σ = 0 draws no
-    noise. Raises PrivacyError if a norm is not finite, or a scale is not finite and positive.
+    ``info`` holds each unit's own slice memberships ``[units, ...]``. ``clipping=False`` keeps
+    every unit whole (a diagnostic). ``noise_multiplier`` σ = 0 draws no noise. Raises PrivacyError
+    if a norm is not finite, a scale is not finite and positive, or a unit leaves the envelope that
+    the rule declares.
     """
     norms = gradients.norms()
     check_finite(norms)
-    weights = rule.weights(norms, state, {}) * SAFETY if clipping else torch.ones_like(norms)
+    query = rule.query(norms, state, info)
+    weights = rule.weights(norms, state, info) * SAFETY if clipping else torch.ones_like(norms)
+    if clipping and rule.bounded:
+        check_envelope(rule, state, norms, weights, query)
     total = gradients.weighted_sum(weights)
     noise = None
     if noise_multiplier > 0:
@@ -54,11 +63,39 @@ def private_step(
         check_positive("scale", scale, groups)
         noise = gaussian_noise(total, groups, noise_multiplier * scale, generator)
         noise = {name: value / expected_units for name, value in noise.items()}
-    return Step(norms, weights, {n: v / expected_units for n, v in total.items()}, noise)
+    asked = query.double().sum(0)
+    if noise_multiplier > 0 and len(asked):
+        asked = asked + query_noise(asked, noise_multiplier * rule.query_scale(state), generator)
+    mean = {name: value / expected_units for name, value in total.items()}
+    return Step(norms, weights, mean, noise, asked / expected_units)
+
+
+def check_envelope(
+    rule: ClipRule, state: State, norms: Tensor, weights: Tensor, query: Tensor
+) -> None:
+    """Raise PrivacyError unless every weight is finite and ≥ 0 and every unit is within the envelope
+    Σ_g (w_g·n_g / scale_g)² + Σ_k (query_k / query_scale_k)² ≤ 1 of the rule.
+    """
+    if weights.shape != norms.shape or not bool((torch.isfinite(weights) & (weights >= 0)).all()):
+        raise PrivacyError(
+            f"clip={rule.name}: a weight is missing, negative or not finite; weights must have the "
+            f"shape of the norms, {tuple(norms.shape)}"
+        )
+    used = torch.square(weights.double() * norms.double() / rule.scale(state).to(norms.device))
+    total = used.sum(-1)
+    if query.shape[-1]:
+        scale = rule.query_scale(state).to(norms.device)
+        total = total + torch.square(query.double() / scale).sum(-1)
+    # Weights are a safety factor below the bound; queries and scales are exact in float64.
+    if len(total) and not bool((total <= 1 + 1e-6).all()):
+        raise PrivacyError(
+            f"clip={rule.name}: a unit leaves the envelope that the rule declares (its left side "
+            "is above 1): no noise of this run covers it"
+        )
 
 
 def check_finite(norms: Tensor) -> None:
-    """Raise PrivacyError naming the first unit of the batch whose norm is not finite."""
+    """Raise NonFiniteError naming the first unit of the batch whose norm is not finite."""
     bad = torch.nonzero(~torch.isfinite(norms).all(1)).flatten().tolist()
     if bad:
         raise NonFiniteError(

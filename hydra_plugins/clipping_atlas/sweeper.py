@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
@@ -18,7 +19,7 @@ class CheckedSweeper(BasicSweeper):
         """Raise ConfigError, naming the cell, if any of its settings cannot be used."""
         # Hydra imports every plugin at every start: keep torch out of that.
         from dpsgd.errors import ConfigError  # noqa: PLC0415
-        from dpsgd.experiment.plan import prepare  # noqa: PLC0415
+        from dpsgd.experiment.plan import check_noise, prepare  # noqa: PLC0415
         from dpsgd.experiment.settings import read_cell  # noqa: PLC0415
 
         if self.config is None or self.hydra_context is None:
@@ -30,7 +31,9 @@ class CheckedSweeper(BasicSweeper):
                 composed.pop("hydra")
             plain: Any = OmegaConf.to_container(composed, resolve=True)
             try:
-                prepare(read_cell(plain))
+                cell = read_cell(plain)
+                cache = Path(self.config.hydra.runtime.cwd, cell.settings.runs_dir, ".cache")
+                check_noise(prepare(cell), cache)
             except ConfigError as error:
                 hint = f"in the cell {' '.join(overrides)}; no cell was started"
                 hint = f"{error.hint}\n{hint}" if error.hint else hint

@@ -1,198 +1,214 @@
-"""The contract of every rule in conf/clip, and the planted faults that it must catch."""
-
-from dataclasses import dataclass
-from pathlib import Path
+"""The contract of every rule in conf/clip."""
 
 import pytest
 import torch
-import yaml
 from hypothesis import given, settings
-from hypothesis import strategies as st
+from rule_contract import (
+    NODES,
+    RULES,
+    SIGMA,
+    UNITS,
+    batch,
+    batches,
+    build,
+    check_answer_is_noised,
+    check_denominator,
+    check_envelope,
+    check_envelope_everywhere,
+    check_rows,
+    check_scale_is_of_the_state_alone,
+    check_state_moves_by_the_answer_alone,
+    columns,
+    first_state,
+    groups_of,
+    histories,
+    info_of,
+    memberships,
+    one_slice,
+    state_after,
+)
 
-from dpsgd.clipping import Groups, envelope
-from dpsgd.clipping.flat import Flat
-from dpsgd.clipping.per_layer import PerLayer
-from dpsgd.experiment.parts import build_part
-from dpsgd.training.step import private_step
+from dpsgd.clipping import envelope
+from dpsgd.training.step import SAFETY, private_step
 
-CONF = Path(__file__).resolve().parents[2] / "conf" / "clip"
-VARIANTS = [
-    {"thresholds": t, "noise": n, "groups": g}
-    for t in ("uniform", "by_dimension")
-    for n in ("global", "equal_budget", "weighted")
-    for g in ("layer", "tensor")
-]
+EXTREME = [0.0, 5e-324, 1e-45, 1e-38, 1e-30, 1e-12, 1.0, 1e30, 3e38]
+MOVED = [[0.3, -0.2, 0.1, 0.1, 0.4, 0.2], [-0.4, 0.1, 0.3, 0.2, 0.1, 0.5]]
 
-
-def _rules():
-    found = {p.stem: build_part(yaml.safe_load(p.read_text()), "clip") for p in CONF.glob("*.yaml")}
-    base = yaml.safe_load((CONF / "per_layer.yaml").read_text())
-    for i, change in enumerate(VARIANTS):
-        found[f"per_layer-{i}"] = build_part(base | change | {"norm": 0.7}, "clip")
-    found["per_layer-named"] = build_part(
-        base | {"norm": None, "norms": {"a": 0.1, "b": 2.0, "c": 1.0}, "noise": "weighted"}, "clip"
-    )
-    return found
-
-
-RULES = _rules()
-norm_values = st.one_of(st.just(0.0), st.floats(1e-12, 1e12))
-
-
-def _groups(rule):
-    if rule.granularity == "all":
-        return Groups(("all",), (("a", "b", "c"),), (111,))
-    return Groups(("a", "b", "c"), (("a",), ("b",), ("c",)), (100, 10, 1))
+every_rule = pytest.mark.parametrize("name", RULES)
 
 
-def check_envelope(rule, norms):
-    groups = _groups(rule)
-    state = rule.bind(groups, 1.0, 64.0)
-    assert (envelope(rule, norms[..., : len(groups)], state, {}) <= 1 + 1e-12).all()
-
-
-def check_rows(rule, norms):
-    groups = _groups(rule)
-    state = rule.bind(groups, 1.0, 64.0)
-    norms = norms[..., : len(groups)]
-    together = rule.weights(norms, state, {})
-    alone = torch.stack([rule.weights(row, state, {}) for row in norms])
-    assert torch.equal(together, alone)
-
-
-@pytest.mark.parametrize("name", RULES)
+@every_rule
 @settings(max_examples=50, deadline=None)
-@given(rows=st.lists(st.lists(norm_values, min_size=3, max_size=3), min_size=1, max_size=5))
-def test_no_unit_leaves_the_envelope(name, rows):
-    check_envelope(RULES[name], torch.tensor(rows, dtype=torch.float64))
+@given(rows=batches, members=memberships, history=histories)
+def test_no_unit_leaves_the_envelope(name, rows, members, history):
+    rule = RULES[name]
+    info = info_of(rule, members[: len(rows)])
+    check_envelope(rule, batch(rule, rows), state_after(rule, history), info)
 
 
-@pytest.mark.parametrize("name", RULES)
+@every_rule
+def test_no_unit_leaves_the_envelope_at_the_edges(name):
+    for history in ([], MOVED, [[1e9] * 6] * 700, [[-1e9] * 6] * 700):
+        check_envelope_everywhere(RULES[name], state_after(RULES[name], history))
+
+
+@every_rule
 @settings(max_examples=50, deadline=None)
-@given(rows=st.lists(st.lists(norm_values, min_size=3, max_size=3), min_size=1, max_size=5))
-def test_a_row_is_weighted_by_itself(name, rows):
-    check_rows(RULES[name], torch.tensor(rows, dtype=torch.float64))
+@given(rows=batches, members=memberships, history=histories)
+def test_a_row_is_weighted_and_asked_by_itself(name, rows, members, history):
+    rule = RULES[name]
+    info = info_of(rule, members[: len(rows)])
+    check_rows(rule, batch(rule, rows), state_after(rule, history), info)
 
 
-@pytest.mark.parametrize("name", RULES)
+@every_rule
+@settings(max_examples=50, deadline=None)
+@given(history=histories)
+def test_every_state_has_scales_that_noise_can_have(name, history):
+    rule = RULES[name]
+    state = state_after(rule, history)
+    scale, asked = rule.scale(state), rule.query_scale(state)
+    assert scale.shape == (len(groups_of(rule)),)
+    assert asked.numel() in (1, columns(rule, state))
+    assert (scale > 0).all()
+    assert (asked > 0).all()
+    if rule.bounded:
+        assert torch.isfinite(torch.cat([scale, asked])).all()
+        assert scale.to(torch.float32).isfinite().all()
+
+
+@every_rule
+def test_without_noise_the_scale_is_that_of_the_weights_alone(name):
+    rule = RULES[name]
+    silent, noisy = first_state(rule, 0.0), first_state(rule, SIGMA)
+    assert (rule.scale(silent) <= rule.scale(noisy)).all()
+    assert torch.isfinite(rule.scale(silent)).all() == rule.bounded
+    check_envelope_everywhere(rule, silent)
+
+
+@every_rule
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("norm", [None, 1e-20, 1e30])
+def test_weights_are_finite_at_every_norm(name, dtype, norm):
+    changed = {} if norm is None or NODES[name].get("norm") is None else {"norm": norm}
+    rule = build(name, **changed)
+    norms = batch(rule, [[n, n, n] for n in EXTREME], dtype)
+    for history in ([], MOVED):
+        state = state_after(rule, history)
+        info = one_slice(rule, len(norms))
+        weights, asked = rule.weights(norms, state, info), rule.query(norms, state, info)
+        assert weights.dtype == asked.dtype == dtype
+        assert weights.shape == norms.shape
+        assert torch.isfinite(weights).all()
+        assert (weights >= 0).all()
+        assert torch.isfinite(asked).all()
+
+
+@every_rule
+@pytest.mark.parametrize("norm", [None, 1e-20, 1e20])
+@pytest.mark.parametrize("flush", [False, True])
+def test_norms_that_underflow_in_float32_leave_the_true_ones_inside(name, norm, flush):
+    changed = {} if norm is None or NODES[name].get("norm") is None else {"norm": norm}
+    rule = build(name, **changed)
+    entries = torch.logspace(-45, 3, 300, dtype=torch.float64).to(torch.float32)[:, None]
+    torch.set_flush_denormal(flush)
+    try:
+        reported = entries.expand(-1, 1000).square().sum(1, keepdim=True).sqrt()
+    finally:
+        torch.set_flush_denormal(False)
+    true = entries.double() * 1000**0.5
+    assert (reported[true < 1e-22] == 0).all()
+    groups = len(groups_of(rule))
+    reported, true = reported.expand(-1, groups), true.expand(-1, groups)
+    info = one_slice(rule, len(true))
+    for history in ([], MOVED, [[1e9] * 6] * 700):
+        state = state_after(rule, history)
+        contribution = rule.weights(reported, state, info).double() * SAFETY * true
+        filled = (contribution / rule.scale(state)).square().sum(1)
+        asked = rule.query(reported, state, info).double()
+        if asked.shape[-1]:
+            filled = filled + (asked / rule.query_scale(state)).square().sum(1)
+        assert float(filled.max()) <= 1
+
+
+@every_rule
 def test_the_envelope_is_reached_so_that_no_noise_is_wasted(name):
+    # A rule that drops or shrinks what is large is fullest at some norm between: hence a grid.
     rule = RULES[name]
-    groups = _groups(rule)
-    state = rule.bind(groups, 1.0, 64.0)
-    huge = torch.full((1, len(groups)), 1e9, dtype=torch.float64)
-    reached = float(envelope(rule, huge, state, {}))
-    assert reached == pytest.approx(1.0 if rule.bounded else 0.0)
+    state = state_after(rule, MOVED)
+    edges = [state["bound"]] if "bound" in state else []
+    edges += [torch.tensor([rule.bound])] if hasattr(rule, "bound") else []
+    norms = torch.cat([torch.logspace(-3, 25, 400, dtype=torch.float64), *edges])
+    norms = norms[:, None].expand(-1, len(groups_of(rule)))
+    reached = max(
+        float(envelope(rule, norms, state, one_slice(rule, len(norms), k)).max()) for k in range(3)
+    )
+    # Z below NORM_FLOOR: every gradient that can be told from 0 is dropped.
+    empty = hasattr(rule, "bound") and "bound" not in state and rule.bound < 1e-12
+    assert reached == pytest.approx(1.0 if rule.bounded and not empty else 0.0, abs=1e-6)
 
 
-@pytest.mark.parametrize("name", RULES)
-def test_state_survives_a_checkpoint(name, tmp_path):
+@every_rule
+def test_the_threshold_bounds_the_whole_contribution(name):
     rule = RULES[name]
-    state = rule.bind(_groups(rule), 1.0, 64.0)
+    state = state_after(rule, MOVED)
+    norms = torch.logspace(-3, 9, 200, dtype=torch.float64)[:, None]
+    norms = norms.expand(-1, len(groups_of(rule)))
+    for k in range(3):
+        weights = rule.weights(norms, state, one_slice(rule, len(norms), k))
+        assert float((weights * norms).norm(dim=1).max()) <= rule.threshold(state) * (1 + 1e-9)
+
+
+@every_rule
+def test_scales_are_of_the_state_alone(name):
+    check_scale_is_of_the_state_alone(RULES[name], state_after(RULES[name], MOVED))
+
+
+@every_rule
+def test_the_state_moves_by_the_answer_alone(name):
+    check_state_moves_by_the_answer_alone(RULES[name], state_after(RULES[name], MOVED))
+
+
+@every_rule
+@pytest.mark.parametrize("history", [[], MOVED])
+def test_state_survives_a_checkpoint(name, history, tmp_path):
+    rule = RULES[name]
+    state = state_after(rule, history)
     torch.save(dict(state), tmp_path / "state.pt")
     loaded = torch.load(tmp_path / "state.pt", weights_only=True)
     assert state.keys() == loaded.keys()
-    norms = torch.rand(4, len(_groups(rule)), dtype=torch.float64) * 5
-    assert torch.equal(rule.weights(norms, state, {}), rule.weights(norms, loaded, {}))
-    assert torch.equal(rule.scale(state), rule.scale(loaded))
+    assert all(value.dtype == torch.float64 for value in state.values())
+    norms = torch.rand(4, len(groups_of(rule)), dtype=torch.float64) * 5
+    info = one_slice(rule, 4)
+    answer = torch.linspace(-0.4, 0.6, columns(rule, state), dtype=torch.float64)
+    for function in (
+        lambda s: rule.weights(norms, s, info),
+        lambda s: rule.query(norms, s, info),
+        rule.scale,
+        rule.query_scale,
+        lambda s: rule.scale(rule.update(s, answer)),
+    ):
+        assert torch.equal(function(state), function(loaded))
 
 
-@pytest.mark.parametrize("name", RULES)
+@every_rule
 def test_every_option_names_its_file_and_its_unit(name):
     rule = RULES[name]
     assert rule.name == name.split("-")[0]
-    assert rule.unit == "record"
+    assert rule.unit == ("user" if rule.name == "user_level" else "record")
 
 
-def test_one_group_is_flat_clipping():
-    groups = Groups(("all",), (("w",),), (7,))
-    flat = Flat("flat", "record", 1.5)
-    layered = PerLayer("per_layer", "record", 1.5, "uniform", None, "weighted", "layer")
-    norms = torch.tensor([[0.0], [1.0], [9.0]], dtype=torch.float64)
-    a, b = flat.bind(groups, 1.0, 1.0), layered.bind(groups, 1.0, 1.0)
-    assert torch.allclose(flat.weights(norms, a, {}), layered.weights(norms, b, {}))
-    assert torch.allclose(flat.scale(a), layered.scale(b))
-
-
-@pytest.mark.parametrize(
-    ("noise", "expected"),
-    [
-        ("global", [2**0.5, 2**0.5]),
-        ("equal_budget", [2**0.5, 2**0.5]),
-        # γ = C/√d with d = 4, 1: scale_g = γ_g·√(Σ d_j) = γ_g·√5.
-        ("weighted", [5**0.5 / 2, 5**0.5]),
-    ],
-)
-def test_scales_are_those_of_the_formulas(noise, expected):
-    groups = Groups(("a", "b"), (("a",), ("b",)), (4, 1))
-    rule = PerLayer("per_layer", "record", 2**0.5, "uniform", None, noise, "layer")
-    scale = rule.scale(rule.bind(groups, 1.0, 1.0))
-    assert scale.tolist() == pytest.approx(expected)
-
-
-@dataclass(frozen=True)
-class BatchMax(Flat):
-    """Planted: weights divided by the largest norm of the batch."""
-
-    def weights(self, norms, state, info):
-        return self.norm / norms.max().clamp_min(1e-9).expand_as(norms)
-
-
-@dataclass(frozen=True)
-class ForgottenRootG(PerLayer):
-    """Planted: every layer gets the whole C, and the noise is that of C."""
-
-    def bind(self, groups, noise_multiplier, expected_units):
-        whole = torch.full((len(groups),), float(self.norm), dtype=torch.float64)
-        return {"threshold": whole, "scale": whole}
-
-
-def test_a_batch_max_normaliser_is_caught():
-    with pytest.raises(AssertionError):
-        check_rows(BatchMax("x", "record", 1.0), torch.tensor([[1.0], [4.0]]).double())
-
-
-def test_a_forgotten_root_g_is_caught():
-    rule = ForgottenRootG("x", "record", 1.0, "uniform", None, "global", "layer")
-    with pytest.raises(AssertionError):
-        check_envelope(rule, torch.full((1, 3), 9.0, dtype=torch.float64))
-
-
-class _Constant:
-    """Units whose gradient of one parameter is known."""
-
-    def __init__(self, values):
-        self.values = values
-        self.losses = values[:, 0]
-
-    def norms(self):
-        return self.values.norm(dim=1, keepdim=True)
-
-    def weighted_sum(self, weights):
-        return {"w": (weights * self.values).sum(0)}
-
-
-def check_denominator(step):
-    groups = Groups(("all",), (("w",),), (2,))
-    rule = Flat("flat", "record", 1.0)
-    state = rule.bind(groups, 0.0, 10.0)
-    for units in (0, 1, 3, 40):
-        values = torch.tensor([[0.3, 0.4]]).repeat(units, 1)
-        result = step(
-            _Constant(values), rule, state, groups, clipping=True, noise_multiplier=0.0,
-            expected_units=10.0, generator=torch.Generator(),
-        )  # fmt: skip
-        expected = torch.tensor([0.3, 0.4]) * units / 10
-        assert torch.allclose(result.mean["w"], expected, atol=1e-4)
+@every_rule
+@pytest.mark.parametrize("unit", ["record", "user"])
+def test_every_rule_protects_either_unit(name, unit):
+    rule = build(name, unit=unit)
+    assert rule.unit == unit
+    assert rule.bind(groups_of(rule), SIGMA, UNITS).keys() == first_state(RULES[name]).keys()
 
 
 def test_the_denominator_is_the_expected_number_of_units():
     check_denominator(private_step)
 
 
-def test_a_realised_denominator_is_caught():
-    def realised(gradients, *args, **kwargs):
-        kwargs["expected_units"] = max(len(gradients.norms()), 1)
-        return private_step(gradients, *args, **kwargs)
-
-    with pytest.raises(AssertionError):
-        check_denominator(realised)
+def test_the_answer_is_noised_by_the_count_noise():
+    check_answer_is_noised(private_step)

@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch import nn
 
-from dpsgd.engine import Bookkeeping, Materialised, clip_groups
+from dpsgd.engine import Bookkeeping, Materialised, Units, clip_groups
 from dpsgd.engine.bookkeeping import RecordedGradients
 from dpsgd.engine.layers import squared_weight_norm
 from dpsgd.errors import PrivacyError
-from dpsgd.training.loop import cross_entropy
+from dpsgd.training.loss import cross_entropy
 
 pytestmark = pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel")
 
@@ -102,8 +102,8 @@ def test_norms_and_sums_equal_autograd_on_one_unit_alone(name, units, granularit
     inputs = torch.randn(units, 1, 4, 4, dtype=torch.float64)
     targets = torch.randint(5, (units,))
     groups = clip_groups(model, granularity)
-    fast = Bookkeeping("fast").capture(model, cross_entropy, inputs, targets, groups)
-    slow = Materialised("slow").capture(model, cross_entropy, inputs, targets, groups)
+    fast = Bookkeeping("fast").capture(model, cross_entropy, inputs, targets, groups, None)
+    slow = Materialised("slow").capture(model, cross_entropy, inputs, targets, groups, None)
     weights = torch.rand(units, len(groups), dtype=torch.float64)
     for engine in (fast, slow):
         norms, sums = engine.norms(), engine.weighted_sum(weights)
@@ -126,9 +126,9 @@ def test_float32_agrees_with_the_oracle_to_1e_5(name):
     model = MODELS[name]()
     inputs, targets = torch.randn(9, 1, 4, 4), torch.randint(5, (9,))
     groups = clip_groups(model, "layer")
-    fast = Bookkeeping("fast").capture(model, cross_entropy, inputs, targets, groups)
+    fast = Bookkeeping("fast").capture(model, cross_entropy, inputs, targets, groups, None)
     assert isinstance(fast, RecordedGradients)
-    slow = Materialised("slow").capture(model, cross_entropy, inputs, targets, groups)
+    slow = Materialised("slow").capture(model, cross_entropy, inputs, targets, groups, None)
     assert torch.allclose(fast.norms(), slow.norms(), rtol=1e-5)
     ones = torch.ones_like(fast.norms())
     for n, value in slow.weighted_sum(ones).items():
@@ -162,7 +162,7 @@ def test_a_changed_input_is_refused_by_name():
     model = Skips()
     groups = clip_groups(model, "all")
     gradients = Bookkeeping("b").capture(
-        model, cross_entropy, torch.randn(2, 16), torch.tensor([0, 1]), groups
+        model, cross_entropy, torch.randn(2, 16), torch.tensor([0, 1]), groups, None
     )
     with pytest.raises(PrivacyError, match=r"'first'.*in place"):
         gradients.norms()
@@ -172,7 +172,7 @@ def test_capture_leaves_the_model_as_it_was():
     model = MODELS["conv"]()
     groups = clip_groups(model, "all")
     Bookkeeping("b").capture(
-        model, cross_entropy, torch.randn(2, 1, 4, 4), torch.tensor([0, 1]), groups
+        model, cross_entropy, torch.randn(2, 1, 4, 4), torch.tensor([0, 1]), groups, None
     )
     assert all(p.requires_grad and p.grad is None for p in model.parameters())
     assert not any(m._forward_hooks for m in model.modules())
@@ -183,7 +183,42 @@ def test_frozen_parameters_have_no_part_in_the_norm():
     model[1].requires_grad_(False)
     groups = clip_groups(model, "all")
     x, y = torch.randn(3, 16), torch.randint(5, (3,))
-    fast = Bookkeeping("b").capture(model, cross_entropy, x, y, groups)
-    slow = Materialised("m").capture(model, cross_entropy, x, y, groups)
+    fast = Bookkeeping("b").capture(model, cross_entropy, x, y, groups, None)
+    slow = Materialised("m").capture(model, cross_entropy, x, y, groups, None)
     assert set(fast.weighted_sum(torch.ones(3, 1))) == {"2.weight", "2.bias"}
     assert torch.allclose(fast.norms(), slow.norms(), rtol=1e-5)
+
+
+UNIT_SIZES = [[2, 0, 3, 1], [1, 1, 1], [0, 0, 5], [1] * 9 + [12], [0, 0]]
+
+
+@pytest.mark.parametrize("combine", ["average", "sum"])
+@pytest.mark.parametrize("sizes", UNIT_SIZES, ids=str)
+@pytest.mark.parametrize("name", [*MODELS, *GENERAL])
+def test_a_users_gradient_is_that_of_its_rows_together(name, sizes, combine):
+    torch.manual_seed(0)
+    model = (MODELS | GENERAL)[name]().double()
+    unit = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
+    inputs = torch.randn(len(unit), 1, 4, 4, dtype=torch.float64)
+    targets = torch.randint(5, (len(unit),))
+    groups = clip_groups(model, "layer")
+    units = Units.of(unit, len(sizes), combine)
+    weights = torch.rand(len(sizes), len(groups), dtype=torch.float64)
+    _, rows = _one_by_one(model, inputs, targets, groups) if len(unit) else (None, [])
+    for engine in (Bookkeeping("fast"), Materialised("slow")):
+        found = engine.capture(model, cross_entropy, inputs, targets, groups, units)
+        norms, sums = found.norms(), found.weighted_sum(weights)
+        expected = {n: torch.zeros_like(p) for n, p in model.named_parameters()}
+        for u, size in enumerate(sizes):
+            share = size if combine == "average" else 1
+            own = {n: torch.zeros_like(p) for n, p in model.named_parameters()}
+            for row, of in zip(rows, unit.tolist(), strict=True):
+                if of == u:
+                    own = {n: own[n] + row[n] / share for n in own}
+            for g, members in enumerate(groups.parameters):
+                right = torch.cat([own[n].flatten() for n in members]).norm()
+                assert torch.allclose(norms[u, g], right, rtol=1e-8, atol=1e-12)
+                for n in members:
+                    expected[n] += weights[u, g] * own[n]
+        for n, value in expected.items():
+            assert torch.allclose(sums[n], value, rtol=1e-8, atol=1e-12)

@@ -25,7 +25,8 @@ def _cell():
         ("test", "all", "all", "tail_worst", 0.3, 10, 0.1, 0.9, "public"),
     ]
     return {
-        "run_key": "abc", "label": "flat C=1 ε=3 s0", "rule": "flat", "mechanism": "clip_only", "private": False,
+        "run_key": "abc", "label": "flat C=1 ε=3 s0", "rule": "flat", "mechanism": "clip_only",
+        "private": False,
         "epsilon": "inf", "delta": 1e-4, "noise_multiplier": 0.0, "seconds": 1.0, "steps": 3,
         "finished_at": "2026-01-02T03:04:05+00:00",
         "config.clip.norm": 1.0,

@@ -46,7 +46,7 @@ def test_other_streams_do_not_touch_global_random_state():
 
 
 def test_poisson_draws_each_unit_with_probability_q():
-    sampler = Poisson("poisson").bind(103, 50)
+    sampler = Poisson("poisson", None, "average").records(103, 50)
     streams = Streams.from_seed(0, "x")
     counts = np.zeros(103)
     sizes = []
@@ -61,7 +61,7 @@ def test_poisson_draws_each_unit_with_probability_q():
 
 
 def test_empty_draws_happen_and_are_draws():
-    sampler = Poisson("poisson").bind(100, 1)
+    sampler = Poisson("poisson", None, "average").records(100, 1)
     streams = Streams.from_seed(0, "x")
     sizes = [sampler.draw(streams.generator("sampling", t)).units for t in range(200)]
     assert sum(size == 0 for size in sizes) > 36
@@ -70,7 +70,7 @@ def test_empty_draws_happen_and_are_draws():
 @pytest.mark.parametrize("batch", [0, -1, 101])
 def test_a_batch_that_no_q_gives_is_refused(batch):
     with pytest.raises(ConfigError, match="batch="):
-        Poisson("poisson").bind(100, batch)
+        Poisson("poisson", None, "average").records(100, batch)
 
 
 def test_noise_has_the_standard_deviation_of_its_group():

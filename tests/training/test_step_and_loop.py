@@ -1,14 +1,19 @@
+from dataclasses import dataclass
+
 import pytest
 import torch
 from torch import nn
 
 from dpsgd.clipping import Groups
+from dpsgd.clipping.adaptive import Adaptive
 from dpsgd.clipping.flat import Flat
 from dpsgd.clipping.none import NoClipping
+from dpsgd.clipping.rule import clip_factor
 from dpsgd.engine import Bookkeeping, clip_groups
 from dpsgd.errors import PrivacyError
+from dpsgd.noise import gaussian_noise
 from dpsgd.telemetry.reduce import reduce_window
-from dpsgd.training.loop import cross_entropy
+from dpsgd.training.loss import cross_entropy
 from dpsgd.training.optim import SGD
 from dpsgd.training.step import private_step
 
@@ -18,14 +23,14 @@ def _gradients(units=6):
     model = nn.Sequential(nn.Flatten(), nn.Linear(16, 5))
     groups = clip_groups(model, "all")
     inputs, targets = torch.randn(units, 16), torch.randint(5, (units,))
-    captured = Bookkeeping("b").capture(model, cross_entropy, inputs, targets, groups)
+    captured = Bookkeeping("b").capture(model, cross_entropy, inputs, targets, groups, None)
     return captured, groups, model, inputs, targets
 
 
 def _step(gradients, groups, rule, sigma, m=8.0, clipping=True):
     state = rule.bind(groups, sigma, m)
     return private_step(
-        gradients, rule, state, groups, clipping=clipping, noise_multiplier=sigma,
+        gradients, rule, state, groups, {}, clipping=clipping, noise_multiplier=sigma,
         expected_units=m, generator=torch.Generator().manual_seed(1),
     )  # fmt: skip
 
@@ -53,7 +58,7 @@ def test_noise_is_sigma_c_over_the_expected_units(units):
     squares, count = 0.0, 0
     for seed in range(200):
         noise = private_step(
-            gradients, rule, state, groups, clipping=True, noise_multiplier=3.0,
+            gradients, rule, state, groups, {}, clipping=True, noise_multiplier=3.0,
             expected_units=8.0, generator=torch.Generator().manual_seed(seed),
         ).noise  # fmt: skip
         squares += sum(float(v.square().sum()) for v in noise.values())
@@ -77,6 +82,83 @@ def test_a_gradient_that_is_not_finite_stops_the_step():
 
     with pytest.raises(PrivacyError, match="position 1"):
         _step(Bad(), Groups(("all",), (("w",),), (1,)), Flat("flat", "record", 1.0), 1.0)
+
+
+class _Known:
+    """Three units whose norms are known, in two clip groups."""
+
+    losses = torch.zeros(3)
+
+    def norms(self):
+        return torch.tensor([[3.0, 4.0], [0.0, 0.0], [0.1, 0.1]])
+
+    def weighted_sum(self, weights):
+        return {"a": (weights[:, :1] * torch.ones(3, 2)).sum(0), "b": weights[:, 1].sum()}
+
+
+@dataclass(frozen=True)
+class Wrong(Flat):
+    """A rule whose weights are what the test says."""
+
+    factor: float
+
+    def bind(self, groups, noise_multiplier, expected_units):
+        return {"threshold": torch.full((len(groups),), self.norm, dtype=torch.float64)}
+
+    def weights(self, norms, state, info):
+        return torch.full_like(norms, self.factor)
+
+
+TWO = Groups(("a", "b"), (("a",), ("b",)), (2, 1))
+
+
+@pytest.mark.parametrize("factor", [1.0, float("nan"), float("inf"), -0.1])
+def test_a_unit_outside_the_declared_envelope_stops_the_step(factor):
+    with pytest.raises(PrivacyError, match="clip=wrong"):
+        _step(_Known(), TWO, Wrong("wrong", "record", 1.0, factor), 1.0)
+
+
+def test_a_forgotten_root_g_stops_the_step():
+    @dataclass(frozen=True)
+    class PerTensor(Wrong):
+        def weights(self, norms, state, info):
+            return clip_factor(norms, state["threshold"])
+
+    with pytest.raises(PrivacyError, match="envelope"):
+        _step(_Known(), TWO, PerTensor("wrong", "record", 1.0, 1.0), 1.0)
+
+
+def test_queries_are_answered_with_the_noise_of_the_same_sigma():
+    rule = Adaptive("adaptive", "record", norm=1.0, quantile=0.5, rate=0.2, count_noise=3.0)
+    groups = Groups(("all",), (("w",),), (1,))
+
+    class One(_Known):
+        def norms(self):
+            return torch.tensor([[0.5], [0.6], [7.0]])
+
+        def weighted_sum(self, weights):
+            return {"w": weights.sum(0)}
+
+    state, answers = rule.bind(groups, 2.0, 8.0), []
+    for seed in range(400):
+        answers.append(
+            private_step(
+                One(), rule, state, groups, {}, clipping=True, noise_multiplier=2.0,
+                expected_units=8.0, generator=torch.Generator().manual_seed(seed),
+            ).answer
+        )  # fmt: skip
+    found = torch.cat(answers)
+    # Two bits of +½ and one of -½; noise σ_b = 3 on the count, over 8 expected units.
+    assert float(found.mean()) == pytest.approx(0.5 / 8, abs=5 * 3 / 8 / 20)
+    assert float(found.std()) == pytest.approx(3 / 8, rel=0.15)
+
+
+def test_noise_is_not_rounded_away_in_narrow_parameters():
+    like = {"stem": torch.zeros(1000, dtype=torch.float16), "head": torch.zeros(1000)}
+    groups = Groups(("all",), (("stem", "head"),), (2000,))
+    noise = gaussian_noise(like, groups, torch.tensor([1e-8]), torch.Generator())
+    assert noise["head"].dtype == torch.float32
+    assert float(noise["head"].std()) == pytest.approx(1e-8, rel=0.2)
 
 
 def test_noise_only_moves_parameters_by_the_noise_of_the_private_cell():

@@ -1,0 +1,263 @@
+"""The private step inside a training loop of your own, with sampler, noise, ε and ledger."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dpsgd.accounting import PLD, Accountant, Relation, check_delta, default_delta
+from dpsgd.clipping.rule import ClipRule
+from dpsgd.engine import Bookkeeping, clip_groups
+from dpsgd.engine.checks import check_engine, check_rows_apart
+from dpsgd.engine.fixed import FixedState
+from dpsgd.engine.gradients import Combine, Engine, Loss, Units
+from dpsgd.errors import ConfigError, PrivacyError
+from dpsgd.experiment.files import write_json, write_text
+from dpsgd.experiment.ledger import FLOATING_POINT, NEIGHBOURS, environment, ledger_page
+from dpsgd.experiment.parts import plain
+from dpsgd.randomness import Streams
+from dpsgd.sampling.poisson import Poisson
+from dpsgd.sampling.sampler import Draw
+from dpsgd.training.loss import cross_entropy
+from dpsgd.training.step import private_step
+
+PROBED = 32
+"""Rows of the synthetic batch that the model must pass before its first private step."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a run may spend: ε at δ over ``steps`` steps of ``batch`` expected units.
+
+    ``delta`` None is n_units^-1.1 rounded down to one digit.
+    """
+
+    epsilon: float
+    delta: float | None
+    steps: int
+    batch: float
+    relation: Relation = "add_or_remove_one"
+
+
+class PrivateTraining:
+    """DP-SGD for a loop of your own: iterate to draw batches, call ``step`` on each, then your
+    optimizer's.
+
+    σ is solved for the budget before the first draw, and the ledger, complete, is written to
+    ``ledger`` (a folder; None keeps it in memory) before the first parameter can change. Everything
+    that your loop releases besides the parameters (losses it prints, early stopping, a model chosen
+    by its accuracy) is outside ε, and the ledger says so.
+
+    Args:
+        model: maps rows to outputs, each row by itself.
+        rule: the clipping rule, as ``part("clip/flat", norm=1.0)``; its unit is the unit of ε.
+        budget: what may be spent.
+        records: the number of training records; with ``rule.unit == "user"`` the owner of each,
+            ``[records]`` int64, with ``users`` users in all.
+        users: the number of users, those without a record included; None with records as units.
+        max_records_per_user: at most so many records of a drawn user enter a step.
+        combine: a user's gradient is the ``average`` or the ``sum`` of its records'.
+        loss: ``(outputs, targets) -> [rows]``; cross entropy unless given.
+        engine: book-keeping unless given.
+        accountant: PLD unless given; it must certify.
+        seed: None draws a key from the operating system, which is kept nowhere. A seed repeats the
+            run, and the guarantee is void against anyone who knows it.
+        ledger: folder for ``ledger.json`` and ``ledger.md``.
+        device: of model and batches.
+
+    Raises:
+        ConfigError: settings that cannot be used, or a model that mixes rows (at the first step,
+            before anything is released).
+
+    """
+
+    def __init__(  # noqa: PLR0913  (a facade: one argument a decision)
+        self, model: nn.Module, rule: ClipRule, budget: Budget, records: int | Tensor, *,
+        users: int | None = None, max_records_per_user: int | None = None,
+        combine: Combine = "average", loss: Loss = cross_entropy, engine: Engine | None = None,
+        accountant: Accountant | None = None, seed: int | None = None,
+        ledger: str | Path | None = None, device: str = "cpu",
+    ) -> None:  # fmt: skip
+        if rule.partition is not None:
+            raise ConfigError("clip", rule.name, "needs slices; use it with python -m dpsgd.run")
+        if not rule.bounded:
+            raise ConfigError("clip", rule.name, "bounds nothing, so that no noise covers it")
+        self.model, self.rule, self.budget, self.loss = model, rule, budget, loss
+        self.engine = engine or Bookkeeping("bookkeeping")
+        self.accountant = accountant or PLD("pld", 1e-4)
+        if not self.accountant.certifies:
+            raise ConfigError("accountant", self.accountant.name, "is no upper bound on ε")
+        self.combine: Combine | None = combine if rule.unit == "user" else None
+        self.sampler = _sampler(rule, budget, records, users, max_records_per_user, combine)
+        self.delta = budget.delta or default_delta(self.sampler.n_units)
+        check_delta(self.delta, self.sampler.n_units)
+        self.groups = clip_groups(model, rule.granularity)
+        self.noise_multiplier = self.accountant.calibrate(
+            lambda sigma: self.sampler.event(sigma, budget.steps), budget.relation,
+            budget.epsilon, self.delta,
+        )  # fmt: skip
+        event = self.sampler.event(self.noise_multiplier, budget.steps)
+        self.epsilon = self.accountant.epsilon(event, budget.relation, self.delta)
+        if self.epsilon > budget.epsilon:
+            raise PrivacyError(f"ε = {self.epsilon} is above the budget {budget.epsilon}")
+        self.state = rule.bind(self.groups, self.noise_multiplier, self.sampler.expected_units)
+        self.seeded = seed is not None
+        self.device = device
+        self._streams = self._keyed(seed)
+        self._fixed = FixedState.of(model)
+        self._taken = 0
+        self._pending: Draw | None = None
+        self._checked = False
+        self.ledger = self._ledger()
+        if ledger is not None:
+            write_json(Path(ledger) / "ledger.json", self.ledger)
+            write_text(Path(ledger) / "ledger.md", ledger_page(self.ledger))
+
+    def __iter__(self) -> Iterator[Tensor]:
+        """Yield the record positions of each remaining step's batch; it may be empty."""
+        while self._taken < self.budget.steps:
+            draw = self.sampler.draw(self._streams.generator("sampling", self._taken + 1))
+            self._pending = draw
+            yield draw.records
+            if self._pending is not None:
+                raise PrivacyError(
+                    "a batch was drawn and no private step taken on it: the draw itself would be "
+                    "outside the accounting. Call step(inputs, targets) on every batch, empty ones "
+                    "too"
+                )
+
+    def step(self, inputs: Tensor, targets: Tensor) -> Tensor:
+        """Put the noised mean gradient into every parameter's ``grad``; return the rows' losses.
+
+        ``inputs`` ``[rows, ...]`` and ``targets`` are those of the batch just drawn. The losses are
+        raw: they are outside ε. Raises PrivacyError for a step without a draw, rows that are not
+        the draw's, and gradients that are not finite.
+        """
+        draw = self._pending
+        if draw is None:
+            raise PrivacyError("no batch was drawn for this step: iterate over this object")
+        if len(inputs) != len(draw.records) or len(targets) != len(draw.records):
+            raise PrivacyError(
+                f"{len(inputs)} inputs and {len(targets)} targets for a draw of "
+                f"{len(draw.records)} records: pass the rows at the positions that were drawn"
+            )
+        if not self._checked and len(inputs):
+            self._check(inputs, targets)
+        units = None
+        if self.combine is not None:
+            units = Units.of(draw.unit.to(inputs.device), draw.units, self.combine)
+        gradients = self.engine.capture(
+            self.model, self.loss, inputs, targets, self.groups, units
+        )
+        step = self._taken + 1
+        result = private_step(
+            gradients, self.rule, self.state, self.groups, {}, clipping=True,
+            noise_multiplier=self.noise_multiplier, expected_units=self.sampler.expected_units,
+            generator=self._streams.generator("noise", step, self.device),
+        )  # fmt: skip
+        self.state = self.rule.update(self.state, result.answer.cpu())
+        noise = result.noise or {}
+        for name, parameter in self.model.named_parameters():
+            if parameter.requires_grad:
+                parameter.grad = result.mean[name] + noise[name]
+        self._fixed.check(self.model)
+        self._taken, self._pending = step, None
+        return gradients.losses
+
+    def _check(self, inputs: Tensor, targets: Tensor) -> None:
+        """Try the model on synthetic rows in the shape of the first batch, never on its values."""
+        generator = torch.Generator().manual_seed(0)
+        size = (PROBED, *inputs.shape[1:])
+        like = (
+            torch.rand(size, generator=generator, dtype=inputs.dtype)
+            if inputs.is_floating_point()
+            else torch.randint(2, size, generator=generator, dtype=inputs.dtype)
+        )
+        zeros = torch.zeros((PROBED, *targets.shape[1:]), dtype=targets.dtype)
+        rows, goals = like.to(inputs.device), zeros.to(targets.device)
+        check_rows_apart(self.model, self.loss, rows, goals)
+        check_engine(self.engine, self.model, self.loss, rows, goals, self.groups)
+        self._checked = True
+
+    def _keyed(self, seed: int | None) -> Streams:
+        described = repr((plain(self.rule), self.budget, self.noise_multiplier, self.groups))
+        run_key = hashlib.sha256(described.encode()).hexdigest()[:16]
+        if seed is not None:
+            return Streams.from_seed(seed, run_key)
+        return Streams(secrets.token_bytes(32), run_key)
+
+    def _ledger(self) -> dict[str, Any]:
+        budget, sampler = self.budget, self.sampler
+        queries = self.rule.query_scale(self.state).tolist()
+        return {
+            "ledger_version": 1, "run_key": self._streams.run_key, "mechanism": "private",
+            "private": True, "unit": self.rule.unit, "unit_name": self.rule.unit,
+            "relation": budget.relation, "neighbours": NEIGHBOURS, "n_units": sampler.n_units,
+            "n_units_declared": "public", "delta": self.delta,
+            "delta_why": "configured" if budget.delta else "n_units^-1.1, rounded to one digit",
+            "epsilon": self.epsilon, "epsilon_target": budget.epsilon,
+            "certified_by": self.accountant.name,
+            "epsilon_by_accountant": {self.accountant.name: self.epsilon},
+            "clip_rule": plain(self.rule), "clip_groups": list(self.groups.names),
+            "scale": self.rule.scale(self.state).tolist(),
+            "sampler": {
+                "name": "poisson", "sampling_probability": sampler.sampling_probability,
+                "expected_units": sampler.expected_units,
+            },
+            "steps_planned": budget.steps, "stopped_by": "steps",
+            "entries": [
+                {
+                    "purpose": "gradient" if not queries else "gradient and clip query, one joint "
+                    "release",
+                    "noise_multiplier": self.noise_multiplier,
+                    "sampling_probability": sampler.sampling_probability, "steps": budget.steps,
+                    "draw_id": f"1-{budget.steps}", "stream_id": self._streams.stream_id,
+                    "unit": self.rule.unit, "relation": budget.relation, "query_scale": queries,
+                }
+            ],
+            "not_covered": [
+                "everything that the surrounding loop shows or decides from the data: losses, "
+                "early stopping, models chosen by their accuracy, evaluation",
+                "hyper-parameters chosen by looking at other runs on the same data",
+                "other runs on the same data: ε is of this run alone",
+            ],
+            "data_statistics": ["whatever was done to the data before they came here is not known"],
+            "data_fingerprint": "not known", "stream_id": self._streams.stream_id,
+            "randomness": SEEDED_LOOP if self.seeded else FROM_THE_SYSTEM,
+            "floating_point": FLOATING_POINT, "environment": environment(),
+            "result_version": "own loop", "config_hash": self._streams.run_key,
+        }  # fmt: skip
+
+
+SEEDED_LOOP = (
+    "Randomness is keyed by a seed: the guarantee is void against anyone who knows it, and two runs "
+    "with one seed on different data draw the same noise, which can be subtracted. Research only."
+)
+FROM_THE_SYSTEM = (
+    "Randomness is keyed by 256 bits of the operating system that are kept nowhere. Noise is drawn "
+    "by a Mersenne twister whose whole state comes from that key; it is not a cryptographic "
+    "generator."
+)
+
+
+def _sampler(
+    rule: ClipRule, budget: Budget, records: int | Tensor, users: int | None, most: int | None,
+    combine: Combine,
+) -> Any:  # fmt: skip
+    poisson = Poisson("poisson", most, combine)
+    if rule.unit == "record":
+        if users is not None or isinstance(records, Tensor):
+            raise ConfigError("users", users, "needs a rule with unit=user; records are units here")
+        return poisson.records(records, budget.batch)
+    if users is None or not isinstance(records, Tensor):
+        raise ConfigError("users", users, "unit=user needs records=[owner of each] and users=count")
+    if len(records) and not 0 <= int(records.min()) <= int(records.max()) < users:
+        raise ConfigError("records", "owners", f"must be users 0 to {users - 1}")
+    return poisson.users(records, users, budget.batch)
