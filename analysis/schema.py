@@ -12,7 +12,7 @@ from types import MappingProxyType
 SCHEMA_VERSION = 1
 
 SPLITS = ("train", "validation", "test")
-SLICE_KINDS = ("all", "label", "rarity")
+SLICE_KINDS = ("all", "label", "rarity", "column", "pair", "bins", "user_size", "ids")
 RELEASES = ("public", "accounted", "private")
 
 QUANTILES = (10, 25, 50, 75, 90)

@@ -2,26 +2,48 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import pandas as pd
 
-_COLUMN_KINDS = ("all", "rarity", "label")
+_HEADINGS = {
+    "all": "",
+    "rarity": "rarity",
+    "label": "label",
+    "column": "column",
+    "pair": "pair of columns",
+    "bins": "bins",
+    "user_size": "records of the user",
+    "ids": "list of examples",
+}
+"""The kinds of slice in the order of a figure, and what stands above those of a kind."""
+
+_PAIR = re.compile(r"(?P<a>[^=&]+)=(?P<x>[^=&]*) & (?P<b>[^=&]+)=(?P<y>[^=&]*)", re.DOTALL)
+_BETWEEN = re.compile(r"(?P<low>[^≤<]+)≤(?P<column>.+)<(?P<high>[^≤<]+)", re.DOTALL)
+_USERS = re.compile(r"users with (?P<records>.+) records?")
+_OUTER = re.compile(r"(?P<column>.+?)(?P<rest>[<≥][^<≥]+| missing)", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class SliceColumn:
-    """A slice, its smallest and largest n in the test split (0 where absent), tail or not."""
+    """A slice, its smallest and largest n in the test split (0 where absent), tail or not.
+
+    ``name`` is the whole name; ``short`` goes without what ``heading``, shared by neighbours, says.
+    """
 
     kind: str
     name: str
+    heading: str
+    short: str
     n_low: int
     n_high: int
     tail: bool
 
 
 def slice_columns(table: pd.DataFrame) -> list[SliceColumn]:
-    """Return all slices: ``all``, then rarity bands, then labels; whole numbers in their order.
+    """Return all slices: ``all``, rarity bands, labels, then the other kinds; slices of one column
+    of the data beside each other, whole numbers in their order.
 
     The tail is the band named so, or else the one with the fewest training examples, and every
     label with at most half of the training examples of the median label. Training examples are
@@ -32,12 +54,12 @@ def slice_columns(table: pd.DataFrame) -> list[SliceColumn]:
     weight = drawn if drawn is not None and max(drawn["max"]) > 0 else tested
     found = table[["slice_kind", "slice"]].drop_duplicates()
     columns: list[SliceColumn] = []
-    for kind in _COLUMN_KINDS:
-        names = _in_order(list(found.loc[found["slice_kind"] == kind, "slice"]))
+    for kind in _HEADINGS:
+        names = list(found.loc[found["slice_kind"] == kind, "slice"])
         tail = _tail(kind, names, weight)
-        for name in names:
+        for name, heading, short in _in_order(kind, names):
             low, high = _n(tested, kind, name)
-            columns.append(SliceColumn(kind, name, low, high, name in tail))
+            columns.append(SliceColumn(kind, name, heading, short, low, high, name in tail))
     return columns
 
 
@@ -55,10 +77,32 @@ def _n(counts: pd.DataFrame | None, kind: str, name: str) -> tuple[int, int]:
     return int(row["min"]), int(row["max"])
 
 
-def _in_order(names: list[str]) -> list[str]:
-    if all(name.isascii() and name.isdigit() for name in names):
-        return sorted(names, key=lambda name: (int(name), name))
-    return names
+def _in_order(kind: str, names: list[str]) -> list[tuple[str, str, str]]:
+    """Return (name, heading, short name), heading by heading in the order of their first slice."""
+    groups: dict[str, list[tuple[str, str, str]]] = {}
+    for name in names:
+        heading, short = _told(kind, name)
+        groups.setdefault(heading, []).append((name, heading, short))
+    for group in groups.values():
+        if all(short.isascii() and short.isdigit() for _, _, short in group):
+            group.sort(key=lambda entry: (int(entry[2]), entry[2]))
+    return [entry for group in groups.values() for entry in group]
+
+
+def _told(kind: str, name: str) -> tuple[str, str]:
+    """Return what stands above a slice with others of its column, and what is left of its name."""
+    if kind == "column" and "=" in name:
+        column, _, value = name.partition("=")
+        return column, value
+    if kind == "pair" and (pair := _PAIR.fullmatch(name)):
+        return f"{pair['a']} × {pair['b']}", f"{pair['x']} & {pair['y']}"
+    if kind == "bins" and (between := _BETWEEN.fullmatch(name)):
+        return between["column"], f"{between['low']} to <{between['high']}"
+    if kind == "bins" and (outer := _OUTER.fullmatch(name)):
+        return outer["column"], outer["rest"].strip()
+    if kind == "user_size" and (users := _USERS.fullmatch(name)):
+        return _HEADINGS[kind], users["records"]
+    return _HEADINGS[kind], name
 
 
 def _tail(kind: str, names: list[str], counts: pd.DataFrame | None) -> set[str]:
@@ -67,7 +111,7 @@ def _tail(kind: str, names: list[str], counts: pd.DataFrame | None) -> set[str]:
         if called:
             return called
     sizes = {name: _n(counts, kind, name)[1] for name in names}
-    if kind == "all" or len(set(sizes.values())) < 2:
+    if kind not in ("rarity", "label") or len(set(sizes.values())) < 2:
         return set()
     if kind == "rarity":
         return {min(sizes, key=sizes.__getitem__)}

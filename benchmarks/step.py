@@ -17,15 +17,17 @@ from dpsgd.clipping.flat import Flat
 from dpsgd.clipping.per_layer import PerLayer
 from dpsgd.clipping.rule import ClipRule
 from dpsgd.engine import Bookkeeping, clip_groups
-from dpsgd.models.images import CNN, MLP, ModelSource
+from dpsgd.models.images import CNN, MLP
+from dpsgd.models.shape import DataShape, ModelSource
 from dpsgd.randomness import Streams
 from dpsgd.telemetry.oracle import Oracle
 from dpsgd.telemetry.recorder import StepFacts
-from dpsgd.training.loop import cross_entropy
+from dpsgd.training.loss import cross_entropy
 from dpsgd.training.step import private_step
 
 BATCH = 256
 REPEATS = 200
+SHAPE = DataShape((1, 28, 28), 10, 0, "classes")
 RULES: tuple[ClipRule, ...] = (
     Flat("flat", "record", 1.0),
     PerLayer("per_layer", "record", 1.0, "uniform", None, "global", "layer"),
@@ -62,7 +64,7 @@ def compare(source: ModelSource, rule: ClipRule) -> tuple[float, float]:
 def plain_step(
     source: ModelSource, inputs: torch.Tensor, targets: torch.Tensor
 ) -> Callable[[], None]:
-    model = source.build((1, 28, 28), 10)
+    model = source.build(SHAPE)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 
     def step() -> None:
@@ -77,7 +79,7 @@ def whole_step(
     source: ModelSource, rule: ClipRule, inputs: torch.Tensor, targets: torch.Tensor
 ) -> Callable[[], None]:
     """Clipping, noise, update and telemetry, as the training loop does them."""
-    model = source.build((1, 28, 28), 10)
+    model = source.build(SHAPE)
     groups = clip_groups(model, rule.granularity)
     state = rule.bind(groups, 1.0, BATCH)
     engine, streams = Bookkeeping("bookkeeping"), Streams.from_seed(0, "benchmark")
@@ -92,9 +94,9 @@ def whole_step(
     def step() -> None:
         nonlocal number
         number += 1
-        gradients = engine.capture(model, cross_entropy, inputs, targets, groups)
+        gradients = engine.capture(model, cross_entropy, inputs, targets, groups, None)
         result = private_step(
-            gradients, rule, state, groups, clipping=True, noise_multiplier=1.0,
+            gradients, rule, state, groups, {}, clipping=True, noise_multiplier=1.0,
             expected_units=float(BATCH), generator=streams.generator("noise", number),
         )  # fmt: skip
         for name, parameter in model.named_parameters():

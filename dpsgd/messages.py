@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from hydra.errors import MissingConfigException
+from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from dpsgd.errors import did_you_mean
@@ -36,4 +37,23 @@ def _unknown_key(message: str, cause: OmegaConfBaseException) -> str:
     name = key.rpartition(".")[2]
     if not allowed or name in allowed:
         return f"{key}: {str(cause).splitlines()[0]}\n{message}"
-    return f"{key}: no such key; allowed are {', '.join(allowed)}{did_you_mean(name, allowed)}"
+    elsewhere = _elsewhere(name, cause)
+    return (
+        f"{key}: no such key; allowed are {', '.join(allowed)}"
+        f"{elsewhere or did_you_mean(name, allowed)}"
+    )
+
+
+def _elsewhere(name: str, cause: OmegaConfBaseException) -> str:
+    """Say in which group a key of this name is: ``lr`` is ``optim.lr``, ``C`` is ``clip.norm``."""
+    node = cause.parent_node
+    root = node._get_root() if node is not None else None
+    if root is None:
+        return ""
+    wanted = {"C": "norm", "c": "norm", "sigma": "noise_multiplier"}.get(name, name)
+    found = [
+        f"{group}.{wanted}"
+        for group in root
+        if isinstance(root[group], DictConfig) and group != "hydra" and wanted in root[group]
+    ]
+    return f" (did you mean {' or '.join(found)}?)" if found else ""

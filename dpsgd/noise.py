@@ -50,10 +50,10 @@ def query_noise(like: Tensor, std: Tensor, generator: torch.Generator) -> Tensor
     """
     std = std.to(like).expand(like.shape)
     if not bool((torch.isfinite(std) & (std > 0)).all()):
-        raise PrivacyError(f"a query's noise has standard deviation {std.tolist()}; must be > 0")
-    return std * torch.randn(
-        like.shape, generator=generator, device=like.device, dtype=like.dtype
-    )
+        raise PrivacyError(
+            f"a query's noise has standard deviation {float(std.min())}; must be > 0"
+        )
+    return std * torch.randn(like.shape, generator=generator, device=like.device, dtype=like.dtype)
 
 
 def check_positive(what: str, values: Tensor, groups: Groups) -> None:

@@ -39,8 +39,13 @@ def main() -> None:
         )(job)()
     except (ConfigError, PrivacyError) as error:
         _leave(str(error), 2)
-    except (HydraException, OSError) as error:
+    except HydraException as error:
         _leave(explain(error), 2)
+    except OSError as error:
+        where = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        _leave(f"{where}. If that is in runs_dir, choose a folder that can be written to", 2)
+    except KeyboardInterrupt:
+        _leave("interrupted: finished cells are kept; the same command trains the rest", 130)
 
 
 def job(config: DictConfig) -> None:
@@ -50,7 +55,7 @@ def job(config: DictConfig) -> None:
 
     from dpsgd.experiment.cell import run_cell  # noqa: PLC0415
     from dpsgd.experiment.plan import prepare  # noqa: PLC0415
-    from dpsgd.experiment.report import print_outcome, progress_bar  # noqa: PLC0415
+    from dpsgd.experiment.report import one_line, print_outcome, progress_bar  # noqa: PLC0415
     from dpsgd.experiment.settings import read_cell  # noqa: PLC0415
 
     console = Console(highlight=False)
@@ -68,7 +73,7 @@ def job(config: DictConfig) -> None:
     if single:
         print_outcome(console, outcome)
     else:
-        console.print(f"{outcome.cell['label']}  {outcome.folder}", soft_wrap=True)
+        console.print(one_line(outcome), soft_wrap=True)
         if outcome.tracked and HydraConfig.get().job.num == 0:
             console.print(outcome.tracked, soft_wrap=True)
 

@@ -108,7 +108,7 @@ def label_widths(view: MapView) -> tuple[float, float]:
 def _layout(view: MapView, beside: bool) -> Layout:
     labels = sum(label_widths(view)) + 0.2
     two_lines = view.spread or any(row.note or row.detail for row in view.rows)
-    kinds = [column.kind for column in view.columns]
+    kinds = [(column.kind, column.heading) for column in view.columns]
     gaps = 0.09 * (len(set(kinds)) - 1)
     free = _PAGE[0] - labels - 2 * MARGIN
     room = (free - 2 * GAP) / 3 if beside else free

@@ -19,9 +19,9 @@ from analysis.slices import SliceColumn
 
 N_LINE = 0.13
 KIND_LINE = 0.15
-_LONGEST_NAME = 1.1
+_LONGEST_NAME, _LONGEST_OF_TWO = 1.1, 1.5
+_INTO_GAP = 0.08
 _SLANT = math.sin(math.radians(45))
-_KIND_NAMES = {"all": "", "rarity": "rarity", "label": "label"}
 
 
 @dataclass(frozen=True)
@@ -54,13 +54,14 @@ class SliceName:
 
 def slice_name(column: SliceColumn, inches: float) -> SliceName:
     """Set a name on one or two lines if it fits above its tile, else slanted."""
-    name = one_line(column.name)
+    name = one_line(column.short)
     weight = _weight(column)
     line = style.TEXT * 1.25 / 72
     fits = break_name(name, inches, style.TEXT, weight)
     if fits is not None:
         return SliceName(fits, False, line * (fits.count("\n") + 1), inches / 2)
-    short = shorten(name, _LONGEST_NAME, style.TEXT)
+    longest = _LONGEST_OF_TWO if column.kind in ("pair", "bins") else _LONGEST_NAME
+    short = shorten(name, longest, style.TEXT)
     run = width(short, style.TEXT, weight) * _SLANT
     return SliceName(short, True, run + line, run + line / 2)
 
@@ -149,13 +150,17 @@ def _names(
 
 def _kinds(axes: Axes, grid: Grid, columns: Sequence[SliceColumn], rise: float) -> None:
     y = -(N_LINE + rise + 0.05)
-    for kind, run in groupby(enumerate(columns), key=lambda pair: pair[1].kind):
+    for (_, heading), run in groupby(
+        enumerate(columns), key=lambda pair: (pair[1].kind, pair[1].heading)
+    ):
         places = [place for place, _ in run]
         left, right = grid.left[places[0]], grid.left[places[-1]] + grid.tile[0]
-        if _KIND_NAMES[kind]:
+        if heading:
+            text = shorten(one_line(heading), right - left + _INTO_GAP, style.SMALL)
             axes.plot([left, right], [y, y], color=style.EDGE, linewidth=0.6, clip_on=False)
-            axes.text((left + right) / 2, y - 0.015, _KIND_NAMES[kind], ha="center", va="bottom",
-                      fontsize=style.SMALL, color=style.MUTED)  # fmt: skip
+            axes.text((left + right) / 2, y - 0.015, text, ha="center", va="bottom",
+                      fontsize=style.SMALL, color=style.MUTED, parse_math=False,
+                      fontfamily=list(fonts_for(text)))  # fmt: skip
 
 
 def _frame_tail(axes: Axes, grid: Grid, columns: Sequence[SliceColumn]) -> None:

@@ -66,12 +66,10 @@ class PerLayer(ClipRule):
         """Return thresholds and scales of these groups; ConfigError if ``norms`` names others."""
         thresholds = self._thresholds(groups)
         sizes = torch.tensor(groups.sizes, dtype=torch.float64)
-        gamma = {
-            "global": torch.ones_like(thresholds),
-            "equal_budget": thresholds,
-            "weighted": thresholds / sizes.sqrt(),
-        }[self.noise]
-        return {"threshold": thresholds, "scale": group_scale(thresholds, gamma)}
+        return {
+            "threshold": thresholds,
+            "scale": allocated_scale(self.noise, thresholds, sizes),
+        }
 
     def weights(self, norms: Tensor, state: State, info: Info) -> Tensor:
         """Return min(1, C_g/n_g)."""
@@ -109,6 +107,19 @@ class PerLayer(ClipRule):
                 f"every clip group needs a threshold; missing {', '.join(missing)}",
             )
         return torch.tensor([norms[name] for name in groups.names], dtype=torch.float64)
+
+
+def allocated_scale(noise: Allocation, thresholds: Tensor, sizes: Tensor) -> Tensor:
+    """Return the scales ``[groups]`` under one of the three allocations of noise.
+
+    ``thresholds`` and ``sizes``, the parameter counts, are ``[groups]`` too.
+    """
+    gamma = {
+        "global": torch.ones_like(thresholds),
+        "equal_budget": thresholds,
+        "weighted": thresholds / sizes.sqrt(),
+    }[noise]
+    return group_scale(thresholds, gamma)
 
 
 def group_scale(thresholds: Tensor, gamma: Tensor) -> Tensor:

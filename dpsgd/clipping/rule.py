@@ -22,6 +22,15 @@ Info: TypeAlias = Mapping[str, Tensor]
 Unit: TypeAlias = Literal["record", "user"]
 Granularity: TypeAlias = Literal["all", "layer", "tensor"]
 
+NORM_FLOOR = 1e-12
+"""A rule divides by max(n, NORM_FLOOR), never by less.
+
+The squares of a float32 gradient underflow below about 1e-19 an entry, so that a norm reported as 0
+may be 3e-15 for a billion parameters. C/n would then leave the envelope; C/NORM_FLOOR cannot, and
+from NORM_FLOOR on what was lost is below 1e-5 of the norm. Only contributions that are too small to
+matter become smaller still.
+"""
+
 
 class ClipRule(abc.ABC):
     """One unit's norms to one unit's weights. It cannot see other units.
@@ -29,12 +38,15 @@ class ClipRule(abc.ABC):
     Formal guarantee, which the contract tests measure for every rule in ``conf/clip``: for every
     norm vector ``n`` and every ``info``, with ``w = weights(n)`` and ``s = scale()``,
 
-        Σ_g (w_g · n_g / s_g)² ≤ 1,
+        Σ_g (w_g · n_g / s_g)² + Σ_k (query_k / query_scale_k)² ≤ 1,
 
-    so that noise of standard deviation σ·s_g in every clip group g makes the sum over units one
-    Gaussian mechanism of noise multiplier σ under add-or-remove-one.
+    so that noise of standard deviation σ·s_g in every clip group g and σ·query_scale_k on every
+    query k makes the joint sum over units one Gaussian mechanism of noise multiplier σ under
+    add-or-remove-one. A rule that asks nothing of a unit has no queries.
 
     Rules are frozen dataclasses; what changes during training is the state, which the caller holds.
+    It changes through ``update`` alone, whose argument is the *noised* sum of the queries divided
+    by ``expected_units``, after the noise of the step was drawn.
     """
 
     name: str
@@ -46,6 +58,13 @@ class ClipRule(abc.ABC):
     def granularity(self) -> Granularity:
         """Return the kind of clip group that this rule asks the engine for."""
         return "all"
+
+    @property
+    def partition(self) -> str | None:
+        """Return the kind of slice (a key of ``slices.kinds``) whose memberships ``[..., k]`` must
+        be in ``info``, each unit being in exactly one; None for a rule that treats all units alike.
+        """
+        return None
 
     @abc.abstractmethod
     def bind(self, groups: Groups, noise_multiplier: float, expected_units: float) -> State:
@@ -65,10 +84,33 @@ class ClipRule(abc.ABC):
         that is divided by the threshold.
         """
 
+    def query(self, norms: Tensor, state: State, info: Info) -> Tensor:
+        """Map norms ``[..., groups]`` to the query columns ``[..., k]`` of each unit by itself."""
+        return norms.new_zeros((*norms.shape[:-1], 0))
+
+    def query_scale(self, state: State) -> Tensor:
+        """Return the declared scale ``[k]`` of the queries, or ``[1]`` for all of them."""
+        return torch.zeros(0, dtype=torch.float64)
+
+    def update(self, state: State, answer: Tensor) -> State:
+        """Return the next state from ``answer`` ``[k]``, noised sum / ``expected_units``."""
+        return state
+
 
 def clip_factor(norms: Tensor, threshold: Tensor) -> Tensor:
-    """Return min(1, C/n) elementwise, and 1 where n = 0 (Abadi et al., CCS 2016, Algorithm 1)."""
-    return torch.clamp(threshold.to(norms) / norms, max=1.0)
+    """Return min(1, C/n) elementwise (Abadi et al., CCS 2016, Algorithm 1): 1 where n = 0, but for
+    a C below NORM_FLOOR.
+    """
+    return ratio(threshold, norms.double(), norms).clamp(max=1.0)
+
+
+def ratio(threshold: Tensor, denominator: Tensor, like: Tensor) -> Tensor:
+    """Return C / max(denominator, NORM_FLOOR), finite, in the dtype of ``like``.
+
+    ``threshold`` and ``denominator`` are float64, so that neither becomes 0 on the way.
+    """
+    weight = threshold.to(like.device) / denominator.clamp(min=NORM_FLOOR)
+    return weight.clamp(max=torch.finfo(like.dtype).max).to(like.dtype)
 
 
 def check_norm(key: str, value: float) -> None:
@@ -83,7 +125,19 @@ def check_norm(key: str, value: float) -> None:
         raise ConfigError(key, value, "must be a finite number above 0", hint)
 
 
+def check_above_zero(key: str, value: float) -> None:
+    """Raise ConfigError unless ``value`` is finite and above 0."""
+    if not (math.isfinite(value) and value > 0):
+        raise ConfigError(key, value, "must be a finite number above 0")
+
+
+def check_not_negative(key: str, value: float) -> None:
+    """Raise ConfigError unless ``value`` is finite and at least 0."""
+    if not (math.isfinite(value) and value >= 0):
+        raise ConfigError(key, value, "must be a finite number, 0 or above")
+
+
 def check_unit(unit: Unit) -> None:
-    """Raise ConfigError for a unit that no sampler serves yet."""
-    if unit != "record":
-        raise ConfigError("unit", unit, "must be record; the samplers draw records only")
+    """Raise ConfigError for a unit that no sampler draws."""
+    if unit not in ("record", "user"):
+        raise ConfigError("unit", unit, "must be record or user")

@@ -86,9 +86,9 @@ class Bundle:
             known = split.labels[split.labels != IGNORED] if self.task == "tokens" else split.labels
             if len(known) and not 0 <= int(known.min()) <= int(known.max()) < len(self.classes):
                 raise ConfigError("data", split.name, "has a label outside its classes")
-            if split.user is not None and len(split.user):
-                if not 0 <= int(split.user.min()) <= int(split.user.max()) < len(self.users):
-                    raise ConfigError("data", split.name, "has a record of an unknown user")
+            owners = split.user if split.user is not None else np.zeros(0, dtype=np.int64)
+            if len(owners) and not 0 <= owners.min() <= owners.max() < len(self.users):
+                raise ConfigError("data", split.name, "has a record of an unknown user")
 
     def split(self, name: str) -> Split:
         """Return train, validation or test; raises ConfigError for another name."""
@@ -115,7 +115,7 @@ def fingerprint_of(splits: Sequence[Split]) -> str:
     for split in splits:
         arrays = [("", split.inputs.numpy()), ("", split.labels.numpy()), ("", split.example)]
         arrays += [(f" {name}", split.columns[name]) for name in sorted(split.columns)]
-        arrays += [(" user", split.user)] if split.user is not None else []
+        arrays += [("\n user", split.user)] if split.user is not None else []
         for column, array in arrays:
             # The bytes of an object array are addresses, which differ from process to process.
             values = array.astype(np.str_) if array.dtype.hasobject else array

@@ -7,40 +7,30 @@ import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 
 from dpsgd.data.bundle import Bundle, Split, fingerprint_of
-from dpsgd.data.tail import Profile, keep_shares, split_by_class, thin
-from dpsgd.errors import ConfigError
+from dpsgd.data.pixels import PIXELS
+from dpsgd.data.source import Parts, TailedSource
 
 
 @dataclass(frozen=True)
-class TailedImages(abc.ABC):
+class TailedImages(TailedSource, abc.ABC):
     """Images split by class into train, validation and test, some classes thinned in train.
 
-    ``seed`` is for split and tail only, so that runs of other seeds share their test examples.
     Pixels are divided by a declared constant; no statistic is computed from the data.
     """
 
-    name: str
-    seed: int
-    class_: str
-    keep: float
-    profile: Profile
     train: float
     validation: float
-    holdout: Literal["public", "private"]
 
     def __post_init__(self) -> None:
-        for key in ("train", "validation"):
-            if not 0 < getattr(self, key) < 1:
-                raise ConfigError(key, getattr(self, key), "must be between 0 and 1, a share")
-        if self.train + self.validation >= 1:
-            raise ConfigError("validation", self.validation, "train + validation must be below 1")
-        keep_shares(self.profile, self.keep, self.class_, self.classes)
+        super().__post_init__()
+        Parts(self.train, self.validation, test_given=False)
+        self.shares(self.classes)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -54,21 +44,16 @@ class TailedImages(abc.ABC):
     def load(self, cache: Path) -> Bundle:
         """Read, split and thin; the first call may fill ``cache``."""
         images, labels = self.raw(cache)
-        test_share = 1 - self.train - self.validation
-        train, validation, test = split_by_class(
-            labels, (self.train, self.validation, test_share), self.seed
-        )
-        shares = keep_shares(self.profile, self.keep, self.class_, self.classes)
-        train = thin(train, labels, shares, self.seed)
+        shares = self.shares(self.classes)
+        parts = Parts(self.train, self.validation, test_given=False)
         splits = [
             Split(name, torch.from_numpy(images[rows]), torch.from_numpy(labels[rows]), rows, {})
-            for name, rows in (("train", train), ("validation", validation), ("test", test))
+            for name, rows in self.rows(labels, shares, parts).items()
         ]
         return Bundle(
             name=self.name, train=splits[0], validation=splits[1], test=splits[2],
             classes=self.classes, keep=shares, holdout=self.holdout,
-            fingerprint=fingerprint_of(splits),
-            notes=("pixels divided by a declared constant; no statistic of the data is used",),
+            fingerprint=fingerprint_of(splits), notes=(PIXELS,),
         )  # fmt: skip
 
 

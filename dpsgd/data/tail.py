@@ -12,18 +12,21 @@ Profile = Literal["one_class", "exponential"]
 
 
 def keep_shares(
-    profile: Profile, keep: float, tail_class: str, classes: tuple[str, ...]
+    profile: Profile, keep: float, tail_class: str | None, classes: tuple[str, ...]
 ) -> tuple[float, ...]:
     """Return the share of each class to keep, from configuration alone (so that it is public).
 
     ``one_class``: ``keep`` of ``tail_class``, everything else whole. ``exponential``: class k of K
-    keeps ``keep``^(k/(K−1)), the profile of Cui et al. (CVPR 2019). Raises ConfigError.
+    keeps ``keep``^(k/(K−1)), the profile of Cui et al. (CVPR 2019). ``keep`` 1 is no tail and needs
+    no ``tail_class``. Raises ConfigError.
     """
     if not 0 < keep <= 1:
         raise ConfigError("keep", keep, "must be above 0 and at most 1, the share of a class kept")
     if profile == "exponential":
         last = max(len(classes) - 1, 1)
         return tuple(keep ** (k / last) for k in range(len(classes)))
+    if tail_class is None and keep == 1:
+        return (1.0,) * len(classes)
     if tail_class not in classes:
         raise ConfigError("class", tail_class, f"no such class; choose one of {', '.join(classes)}")
     return tuple(keep if name == tail_class else 1.0 for name in classes)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import copy
 import random
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -96,7 +97,7 @@ def check_rows_apart(model: nn.Module, loss: Loss, inputs: Tensor, targets: Tens
             where = first_difference(probe, inputs, i)
             raise ConfigError(
                 "model", named(where, probe.get_submodule(where)),
-                f"gives one row another value when other rows are there: {WAY_OUT}",
+                f"its output is the first in which a row depends on other rows: {WAY_OUT}",
             )  # fmt: skip
     others = inputs[1::2] * 1.7 + 0.3 if inputs.is_floating_point() else inputs[1::2]
     for _ in range(CALLS):
@@ -175,7 +176,13 @@ def named(name: str, module: nn.Module) -> str:
 
 def _losses(model: nn.Module, loss: Loss, inputs: Tensor, targets: Tensor) -> Tensor:
     with torch.no_grad():
-        losses = loss(model(inputs), targets)
+        outputs = model(inputs)
+        if not isinstance(outputs, Tensor):
+            raise ConfigError(
+                "model", type(model).__name__,
+                f"returns a {type(outputs).__name__}; it must return one tensor of logits",
+            )  # fmt: skip
+        losses = loss(outputs, targets)
     if losses.shape != (len(inputs),):
         raise ConfigError(
             "model", type(model).__name__,
@@ -186,7 +193,7 @@ def _losses(model: nn.Module, loss: Loss, inputs: Tensor, targets: Tensor) -> Te
 
 
 def _random_states() -> tuple[bytes, bytes, object]:
-    legacy: tuple[object, ...] = np.random.get_state()[1:]  # type: ignore[assignment]  # noqa: NPY002
+    legacy: tuple[object, ...] = np.random.get_state()[1:]  # type: ignore[assignment]
     return torch.get_rng_state().numpy().tobytes(), repr(legacy).encode(), random.getstate()
 
 
@@ -198,7 +205,9 @@ def _norms_one_by_one(
     rows: list[Tensor] = []
     for i in range(len(inputs)):
         value = loss(model(inputs[i : i + 1]), targets[i : i + 1]).sum()
-        found = torch.autograd.grad(value, list(trained.values()), allow_unused=True)
+        found: Sequence[Tensor | None] = torch.autograd.grad(
+            value, list(trained.values()), allow_unused=True
+        )
         squares = {
             name: p.new_zeros(()) if g is None else g.square().sum()
             for (name, p), g in zip(trained.items(), found, strict=True)

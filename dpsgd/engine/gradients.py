@@ -79,7 +79,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class NoRows:
-    """A draw without rows: norms and sums of zero, on which the step puts its noise all the same."""
+    """A draw without rows: norms and sums of zero, to which the step adds its noise."""
 
     like: dict[str, Tensor]
     groups: Groups

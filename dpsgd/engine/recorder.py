@@ -75,10 +75,8 @@ class _Tap(torch.autograd.Function):
 
 
 @contextmanager
-def recording(
-    model: nn.Module, layers: dict[str, nn.Module], rows: int
-) -> Generator[Recorder]:
-    """Catch ``layers`` for one forward pass of ``rows`` rows, with every parameter's gradient switched off.
+def recording(model: nn.Module, layers: dict[str, nn.Module], rows: int) -> Generator[Recorder]:
+    """Catch ``layers`` for one forward pass of ``rows`` rows, no parameter having a gradient.
 
     Parameters need no gradient of their own: the backward pass stops at the first layers' outputs.
     """

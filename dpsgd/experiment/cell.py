@@ -24,9 +24,9 @@ from dpsgd.experiment.record import (
     write_config,
     write_table,
 )
-from dpsgd.metrics import evaluate
+from dpsgd.metrics import evaluate_scores
 from dpsgd.slices.units import by_user
-from dpsgd.training.evaluate import probabilities
+from dpsgd.training.evaluate import scores
 from dpsgd.training.loop import Trainer
 
 MIN_N = 10
@@ -88,7 +88,7 @@ def _train(
     plan: Plan, folder: Path, status: Status, progress: Progress, started: float
 ) -> dict[str, Any]:
     prepared, cell, bundle = plan.prepared, plan.prepared.cell, plan.prepared.bundle
-    train_slices = cell.slices.table(bundle.train, bundle)
+    train_slices = prepared.slices
     membership = train_slices.membership
     if cell.clip.unit == "user" and bundle.train.user is not None:
         membership = by_user(membership, bundle.train.user, len(bundle.users))
@@ -130,11 +130,11 @@ def _evaluate(plan: Plan, folder: Path) -> pd.DataFrame:
     tables, rows = [], []
     for split in (bundle.validation, bundle.test):
         slices = cell.slices.table(split, bundle)
-        predicted = probabilities(prepared.model, split.inputs, cell.settings.device)
-        tables.append(predictions(split, bundle, slices, predicted))
+        found = scores(prepared.model, split, cell.settings.device, bundle.task)
+        tables.append(predictions(split, bundle, slices, found))
         rows.append(
-            evaluate(
-                predicted, split.labels.numpy(), slices, tail, step=plan.steps, split=split.name,
+            evaluate_scores(
+                found, slices, tail, step=plan.steps, split=split.name,
                 release=release, min_n=MIN_N,
                 generator=prepared.streams.numpy("evaluation", plan.steps),
             )

@@ -24,7 +24,7 @@ SEEDED = (
     "Research runs only."
 )
 NEIGHBOURS = (
-    "two training splits that differ in one unit. How records were chosen for that split (the split "
+    "two training splits that differ in one unit. How records were chosen for that split (split "
     "by class, a thinned tail, the columns' vocabulary) is taken as given, not as private"
 )
 FLOATING_POINT = (
@@ -160,7 +160,7 @@ def ledger_page(ledger: dict[str, Any]) -> str:
         f"- Scale (noise std is σ·scale, before division by expected_units): {scales}\n"
         f"- Sampling: {sampler['name']}, q = {sampler['sampling_probability']:.6g}, "
         f"expected_units = {sampler['expected_units']:g}\n"
-        f"- Steps planned: {ledger['steps_planned']}; ended by {ledger['stopped_by']}",
+        f"- Steps: {_steps(ledger)}",
         "## Private queries\n\n| purpose | σ | q | steps | draw | stream |\n"
         f"|---|---|---|---|---|---|\n{entries}"
         if entries
@@ -178,6 +178,15 @@ def ledger_page(ledger: dict[str, Any]) -> str:
         + f"\n- result version {ledger['result_version']}, config SHA-256 {ledger['config_hash']}",
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def _steps(ledger: dict[str, Any]) -> str:
+    covered = sum(entry["steps"] for entry in ledger["entries"])
+    planned = ledger["steps_planned"]
+    if not ledger["entries"]:
+        return f"{planned} planned"
+    most = "" if covered == planned else f"; the budget ends before the {planned} that were asked"
+    return f"ε is that of {covered} steps, fixed before the first, however many were taken{most}"
 
 
 def shown_epsilon(ledger: dict[str, Any]) -> str:
@@ -217,7 +226,7 @@ def _entries(plan: Plan) -> list[dict[str, Any]]:
             "stream_id": prepared.streams.stream_id,
             "unit": cell.clip.unit,
             "relation": cell.settings.relation,
-            "sensitivity": "Σ_g (w_g·n_g/scale_g)² + Σ_k (query_k/query_scale_k)² ≤ 1 for every unit",
+            "sensitivity": "Σ_g (w_g·n_g/scale_g)² + Σ_k (query_k/query_scale_k)² ≤ 1, every unit",
             "query_scale": queries,
         }
     ]

@@ -33,7 +33,7 @@ class Run:
 
     @cached_property
     def telemetry(self) -> pd.DataFrame:
-        """``telemetry.parquet``: rows of ``schema.TELEMETRY``. Private unless ``release`` says so."""
+        """``telemetry.parquet``: rows of ``schema.TELEMETRY``. Private if ``release`` says so."""
         return pd.read_parquet(self.folder / schema.TELEMETRY_FILE)
 
     @cached_property

@@ -90,7 +90,7 @@ class PrivateTraining:
         if not rule.bounded:
             raise ConfigError("clip", rule.name, "bounds nothing, so that no noise covers it")
         self.model, self.rule, self.budget, self.loss = model, rule, budget, loss
-        self.engine = engine or Bookkeeping("bookkeeping")
+        self.engine: Engine = engine or Bookkeeping("bookkeeping")
         self.accountant = accountant or PLD("pld", 1e-4)
         if not self.accountant.certifies:
             raise ConfigError("accountant", self.accountant.name, "is no upper bound on ε")
@@ -153,9 +153,7 @@ class PrivateTraining:
         units = None
         if self.combine is not None:
             units = Units.of(draw.unit.to(inputs.device), draw.units, self.combine)
-        gradients = self.engine.capture(
-            self.model, self.loss, inputs, targets, self.groups, units
-        )
+        gradients = self.engine.capture(self.model, self.loss, inputs, targets, self.groups, units)
         step = self._taken + 1
         result = private_step(
             gradients, self.rule, self.state, self.groups, {}, clipping=True,
@@ -237,8 +235,9 @@ class PrivateTraining:
 
 
 SEEDED_LOOP = (
-    "Randomness is keyed by a seed: the guarantee is void against anyone who knows it, and two runs "
-    "with one seed on different data draw the same noise, which can be subtracted. Research only."
+    "Randomness is keyed by a seed: the guarantee is void against anyone who knows it, and two "
+    "runs with one seed on different data draw the same noise, which can be subtracted. Research "
+    "runs only."
 )
 FROM_THE_SYSTEM = (
     "Randomness is keyed by 256 bits of the operating system that are kept nowhere. Noise is drawn "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import types
 import typing
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
@@ -13,12 +14,14 @@ import pydantic
 from dpsgd.errors import ConfigError, did_you_mean
 
 T = TypeVar("T")
+_UNIONS = (typing.Union, types.UnionType)
 
 
 def build_part(node: Mapping[str, Any], key: str) -> Any:
     """Build the frozen dataclass that ``node['_target_']`` names, at configuration key ``key``.
 
-    Every field must be there and no other; types are coerced where nothing is lost (1 to 1.0) and
+    Every field without a default must be there and no other; types are coerced where nothing is
+    lost (1 to 1.0) and
     refused otherwise. Raises ConfigError whose first line names key, value and what is allowed.
     """
     if not isinstance(node, Mapping) or "_target_" not in node:
@@ -38,7 +41,9 @@ def build_as(cls: type[T], values: Mapping[str, Any], key: str) -> T:
                 _join(key, name), value,
                 f"no such key; allowed are {', '.join(fields)}{did_you_mean(name, fields)}",
             )  # fmt: skip
-    missing = [name for name in fields if name not in values]
+    # Parts of this project have no defaults; those of a user may.
+    optional = {f.name for f in dataclasses.fields(typing.cast(Any, cls)) if _has_default(f)}
+    missing = [n for n, field in fields.items() if n not in values and field not in optional]
     if missing:
         raise ConfigError(_join(key, missing[0]), None, "this key is required")
     hints = typing.get_type_hints(cls)
@@ -54,6 +59,12 @@ def build_as(cls: type[T], values: Mapping[str, Any], key: str) -> T:
         raise error.under(key) from None
 
 
+def _has_default(field: dataclasses.Field[Any]) -> bool:
+    return (
+        field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
+    )
+
+
 def _nested(value: Any, key: str) -> Any:
     """Build the parts inside ``value``, which may hold others at any depth."""
     if isinstance(value, Mapping):
@@ -67,6 +78,7 @@ def _coerce(hint: Any, value: Any, key: str) -> Any:
     config = pydantic.ConfigDict(arbitrary_types_allowed=True)
     if _holds_parts(value):
         return value
+    value = _fitted(hint, value)
     if isinstance(value, bool) and hint in (int, float, int | None, float | None):
         raise ConfigError(key, value, "must be a number")
     try:
@@ -77,6 +89,17 @@ def _coerce(hint: Any, value: Any, key: str) -> Any:
         where = inner if inner and isinstance(value, Mapping) else ""
         message = first["msg"][0].lower() + first["msg"][1:]
         raise ConfigError(_join(key, where), value, message) from None
+
+
+def _fitted(hint: Any, value: Any) -> Any:
+    """Read a key 1 as the name "1", and one number as a list of one, where the hint asks for it."""
+    options = typing.get_args(hint) if typing.get_origin(hint) in _UNIONS else (hint,)
+    origins = {typing.get_origin(option): typing.get_args(option) for option in options}
+    if isinstance(value, Mapping) and origins.get(Mapping, (None,))[0] is str:
+        return {str(name): inner for name, inner in value.items()}
+    if isinstance(value, int | float) and not isinstance(value, bool) and Sequence in origins:
+        return [value]
+    return value
 
 
 def _holds_parts(value: Any) -> bool:

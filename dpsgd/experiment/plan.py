@@ -25,6 +25,7 @@ from dpsgd.models.shape import DataShape
 from dpsgd.noise import check_positive
 from dpsgd.randomness import Streams
 from dpsgd.sampling.poisson import PoissonSampler, UserPoissonSampler
+from dpsgd.slices import SliceTable
 from dpsgd.slices.units import by_user
 from dpsgd.training.loss import cross_entropy
 
@@ -41,6 +42,7 @@ class Prepared:
 
     cell: Cell
     bundle: Bundle
+    slices: SliceTable
     run_key: str
     baseline_key: str
     sampler: PoissonSampler | UserPoissonSampler
@@ -92,7 +94,8 @@ def prepare(cell: Cell) -> Prepared:
     )
     model, groups = _model(cell, shape, loss)
     return Prepared(
-        cell, bundle, key, run_key(baseline(cell), bundle.fingerprint), sampler, steps, delta, why,
+        cell, bundle, _slices(cell, bundle), key, run_key(baseline(cell), bundle.fingerprint),
+        sampler, steps, delta, why,
         shape, model, loss, groups, _info(cell, bundle), Streams.from_seed(settings.seed, key),
     )  # fmt: skip
 
@@ -122,12 +125,19 @@ def _sampler(cell: Cell, bundle: Bundle) -> PoissonSampler | UserPoissonSampler:
                 f"data={bundle.name} knows of no users; name their column (data.user=...), or "
                 "partition the records: users=dirichlet",
             )  # fmt: skip
-        return cell.sampling.users(
-            torch.from_numpy(bundle.train.user), len(bundle.users), batch
-        )
+        return cell.sampling.users(torch.from_numpy(bundle.train.user), len(bundle.users), batch)
     except ConfigError as error:
         outer = error.key in ("batch", "clip.unit")
         raise error if outer else error.under("sampling") from None
+
+
+def _slices(cell: Cell, bundle: Bundle) -> SliceTable:
+    try:
+        for split in (bundle.validation, bundle.test):
+            cell.slices.table(split, bundle)
+        return cell.slices.table(bundle.train, bundle)
+    except ConfigError as error:
+        raise error if error.key.startswith("slices") else error.under("slices") from None
 
 
 def _info(cell: Cell, bundle: Bundle) -> dict[str, Tensor]:
@@ -228,6 +238,13 @@ def _model(cell: Cell, shape: DataShape, loss: Loss) -> tuple[nn.Module, Groups]
         cell.clip.bind(groups, 0.0, cell.settings.batch)
     except ConfigError as error:
         raise error if error.key.startswith("model") else error.under("clip") from None
+    except (RuntimeError, TypeError, ValueError, IndexError, AttributeError) as error:
+        if isinstance(error, PrivacyError):
+            raise
+        raise ConfigError(
+            "model", cell.model.name,
+            f"fails on synthetic rows of shape {shape.inputs}: {type(error).__name__}: {error}",
+        ) from error  # fmt: skip
     return model.to(cell.settings.device), groups
 
 

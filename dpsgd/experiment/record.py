@@ -22,6 +22,7 @@ from dpsgd.data.bundle import Bundle, Split
 from dpsgd.experiment.files import read_json, write_json, write_text, write_whole
 from dpsgd.experiment.identity import RESULT_VERSION, cell_config, flat_config, infinities_as_words
 from dpsgd.experiment.plan import Plan
+from dpsgd.metrics import Scores
 from dpsgd.slices import SliceTable
 
 
@@ -87,18 +88,17 @@ def write_table(path: Path, rows: Sequence[Mapping[str, Any]], dtypes: Mapping[s
     write_whole(path, lambda p: frame.to_parquet(p, index=False))
 
 
-def predictions(
-    split: Split, bundle: Bundle, slices: SliceTable, probabilities: np.ndarray
-) -> pd.DataFrame:
-    """Return the rows of ``predictions.parquet`` for one split."""
-    columns: dict[str, Any] = {
-        "example": split.example,
-        "split": split.name,
-        "label": split.labels.numpy(),
-        **{f"slice_{kind}": values for kind, values in slices.columns().items()},
-    }
+def predictions(split: Split, bundle: Bundle, slices: SliceTable, scores: Scores) -> pd.DataFrame:
+    """Return the rows of ``predictions.parquet`` for one split: class probabilities, or of task
+    ``tokens`` each example's mean nll and accuracy.
+    """
+    columns: dict[str, Any] = {"example": split.example, "split": split.name}
+    in_slices = {f"slice_{kind}": values for kind, values in slices.columns().items()}
+    if scores.probabilities is None:
+        return pd.DataFrame(columns | in_slices | {"nll": scores.nll, "accuracy": scores.correct})
+    columns |= {"label": split.labels.numpy()} | in_slices
     for i, name in enumerate(bundle.classes):
-        columns[f"probability_{name}"] = probabilities[:, i].astype(np.float32)
+        columns[f"probability_{name}"] = scores.probabilities[:, i].astype(np.float32)
     return pd.DataFrame(columns)
 
 
@@ -149,10 +149,10 @@ def cell_row(plan: Plan, metrics: pd.DataFrame, seconds: Mapping[str, float]) ->
 
 
 def label(plan: Plan) -> str:
-    """Return a short name for people: ``per_layer C=1 ε=3 s0``, or ``baseline s0``."""
+    """Return a short name for people: ``per_layer C=1 ε=3 s0``, or ``baseline ε=∞ s0``."""
     cell = plan.prepared.cell
     if cell.settings.mechanism == "neither":
-        return f"baseline s{cell.settings.seed}"
+        return f"baseline ε=∞ s{cell.settings.seed}"
     norm = getattr(cell.clip, "norm", None)
     threshold = f" C={norm:g}" if norm is not None else ""
     mechanism = "" if cell.settings.mechanism == "private" else f" {cell.settings.mechanism}"

@@ -83,6 +83,19 @@ def _quick(plan: Plan, steps: int) -> float:
     return COMPARED["rdp"].epsilon(event, prepared.cell.settings.relation, prepared.delta)
 
 
+def one_line(outcome: Outcome) -> str:
+    """Return a cell of a multirun in one line: its label, how it went, where it is."""
+    values = _lookup(outcome.cell["metrics"])
+    accuracy = _text(values, "test", "all", "all", "accuracy", "{:.3f}")
+    worst = _text(values, "test", "all", "all", "tail_worst", "{:.3f}")
+    kept = _text(values, "train", "all", "all", "kept", "{:.0%}")
+    before = "  (finished before)" if outcome.repeated else ""
+    return (
+        f"{outcome.cell['label']:28} accuracy {accuracy}  worst {worst}  kept {kept}  "
+        f"{outcome.folder.name}{before}"
+    )
+
+
 def print_outcome(console: Console, outcome: Outcome) -> None:
     """Print the table by slice, the guarantee, and where everything is."""
     cell, ledger = outcome.cell, outcome.ledger
@@ -105,7 +118,8 @@ def _lines(outcome: Outcome, values: Lookup, ledger: dict[str, Any]) -> list[str
     cell = outcome.cell
     worst = _text(values, "test", "all", "all", "tail_worst", "{:.3f}")
     band = _text(values, "test", "all", "all", "tail_band", "{:.3f}")
-    lines = ["", f"tail accuracy: worst slice {worst}, tail band {band}"]
+    lines = ["if calibrated: the ECE of a perfectly calibrated model of the same n"]
+    lines += ["", f"tail accuracy: worst slice {worst}, tail band {band}"]
     if cell["telemetry"] != "off":
         lines.append("clip fraction and kept: over training; diagnostic, not private")
     if cell["private"]:

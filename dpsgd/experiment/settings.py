@@ -24,7 +24,8 @@ from dpsgd.slices import SliceSet
 from dpsgd.training.optim import NOISED, SGD, Mechanism
 
 GROUPS = (
-    "clip", "data", "model", "slices", "users", "sampling", "accountant", "engine", "telemetry", "optim",
+    "clip", "data", "model", "slices", "users", "sampling", "accountant", "engine", "telemetry",
+    "optim",
     "tracker",
 )  # fmt: skip
 
@@ -59,6 +60,8 @@ class Settings:
         for key in ("batch", "epochs"):
             if not (math.isfinite(getattr(self, key)) and getattr(self, key) > 0):
                 raise ConfigError(key, getattr(self, key), "must be a finite number above 0")
+        if self.seed < 0:
+            raise ConfigError("seed", self.seed, "must be at least 0")
         if self.steps is not None and self.steps < 1:
             raise ConfigError("steps", self.steps, "must be at least 1, or null for epochs")
         if self.release:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -11,10 +11,10 @@ import pandas as pd
 from analysis import schema
 from dpsgd.metrics.calibration import bin_index, ece_calibrated
 from dpsgd.metrics.intervals import bootstrap_interval, percentiles, resample_weights, wilson
+from dpsgd.metrics.scores import Scores, class_scores
 from dpsgd.slices.table import SliceTable
 
 BINS = 15
-MIN_PROBABILITY = 1e-12
 NAN = float("nan")
 
 
@@ -26,23 +26,6 @@ class Estimate:
     n: int
     lo: float
     hi: float
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """Per-example figures of a split."""
-
-    labels: np.ndarray
-    correct: np.ndarray
-    confidence: np.ndarray
-    nll: np.ndarray
-    brier: np.ndarray
-
-    def of(self, chosen: np.ndarray) -> _Rows:
-        return _Rows(
-            self.labels[chosen], self.correct[chosen], self.confidence[chosen],
-            self.nll[chosen], self.brier[chosen],
-        )  # fmt: skip
 
 
 def evaluate(
@@ -63,12 +46,31 @@ def evaluate(
         generator: for the bootstrap; global random state is not touched.
         min_n: below it ECE is null and a slice cannot be the worst one.
 
-    A slice without examples has null metrics and n = 0, never 0; one example has no bootstrap
-    interval. The n of ``tail_worst`` is that of the worst slice. Raises ValueError for
-    probabilities that are not finite, and for labels outside their columns.
+    Raises ValueError for probabilities that are not finite, and for labels outside their columns.
+    See :func:`evaluate_scores`.
 
     """
-    rows = _per_example(probabilities, labels)
+    return evaluate_scores(
+        class_scores(probabilities, labels), slices, tail_classes, step=step, split=split,
+        release=release, generator=generator, min_n=min_n,
+    )  # fmt: skip
+
+
+def evaluate_scores(
+    scores: Scores, slices: SliceTable, tail_classes: Sequence[int], *, step: int, split: str,
+    release: str, generator: np.random.Generator, min_n: int,
+) -> pd.DataFrame:  # fmt: skip
+    """Return the rows of ``schema.EVALUATION`` for one split; the arguments are as above.
+
+    A slice without examples has null metrics and n = 0, never 0; one example has no bootstrap
+    interval. The n of ``tail_worst`` is that of the worst slice.
+
+    n is a number of examples, and resampling draws examples: the tokens of one depend on each
+    other. Scores without labels (of tokens) have no recall, no ECE, no macro accuracy and no tail
+    band, and examples without a token are left out.
+    """
+    known = np.isfinite(scores.nll)
+    rows, slices = scores.of(known), replace(slices, membership=slices.membership[known])
     found: list[tuple[str, str, str, Estimate]] = []
     for i, (kind, name) in enumerate(slices.keys):
         chosen = rows.of(slices.membership[:, i])
@@ -86,37 +88,19 @@ def evaluate(
     return frame.astype(dict(schema.EVALUATION))
 
 
-def _per_example(probabilities: np.ndarray, labels: np.ndarray) -> _Rows:
-    probabilities = probabilities.astype(np.float64)
-    bad = int((~np.isfinite(probabilities).all(axis=1)).sum())
-    if bad:
-        raise ValueError(f"the probabilities of {bad} of {len(probabilities)} rows are not finite")
-    classes = probabilities.shape[1]
-    if len(labels) and not 0 <= labels.min() <= labels.max() < classes:
-        raise ValueError(f"labels {labels.min()} to {labels.max()} for {classes} probabilities")
-    own = probabilities[np.arange(len(labels)), labels]
-    one_hot = np.eye(classes)[labels]
-    return _Rows(
-        labels=labels,
-        correct=(probabilities.argmax(1) == labels).astype(np.float64),
-        confidence=probabilities.max(1, initial=0.0),
-        nll=-np.log(np.maximum(own, MIN_PROBABILITY)),
-        brier=np.square(probabilities - one_hot).sum(1),
-    )
-
-
-def _slice_metrics(rows: _Rows, generator: np.random.Generator, min_n: int) -> dict[str, Estimate]:
-    n = len(rows.labels)
+def _slice_metrics(rows: Scores, generator: np.random.Generator, min_n: int) -> dict[str, Estimate]:
+    n = len(rows)
     if n == 0:
         return {metric: Estimate(NAN, 0, NAN, NAN) for metric in schema.METRICS_BY_SLICE}
     drawn = resample_weights(n, generator)
     result = {
-        "accuracy": _share(rows.correct),
+        # The share of an example's tokens is no coin, so that its mean is no binomial share.
+        "accuracy": _mean(rows.correct, drawn) if rows.labels is None else _share(rows.correct),
         "recall": _recall(rows, drawn),
         "nll": _mean(rows.nll, drawn),
         "brier": _mean(rows.brier, drawn),
     }
-    if n < min_n:
+    if n < min_n or rows.labels is None:
         nothing = Estimate(NAN, n, NAN, NAN)
         return result | {"ece": nothing, "ece_calibrated": nothing}
     gap = (rows.correct - rows.confidence)[:, None]
@@ -140,18 +124,22 @@ def _mean(values: np.ndarray, drawn: np.ndarray) -> Estimate:
     return Estimate(float(values.mean()), n, *bootstrap_interval(drawn @ values / n, n))
 
 
-def _recall(rows: _Rows, drawn: np.ndarray) -> Estimate:
+def _recall(rows: Scores, drawn: np.ndarray) -> Estimate:
     """Mean recall over the classes present; of one class it is that class's accuracy."""
-    classes = np.unique(rows.labels)
+    if rows.labels is None:
+        return Estimate(NAN, len(rows), NAN, NAN)
+    classes, row_class = np.unique(rows.labels, return_inverse=True)
     if len(classes) == 1:
         return _share(rows.correct)
-    value, resampled = _mean_recall(rows, drawn, classes)
-    return Estimate(value, len(rows.labels), *percentiles(resampled))
+    value, resampled = _mean_recall(rows.correct, row_class, drawn)
+    return Estimate(value, len(rows), *percentiles(resampled))
 
 
-def _mean_recall(rows: _Rows, drawn: np.ndarray, classes: np.ndarray) -> tuple[float, np.ndarray]:
-    of_class = (rows.labels[:, None] == classes).astype(np.float64)
-    right = of_class * rows.correct[:, None]
+def _mean_recall(
+    correct: np.ndarray, row_class: np.ndarray, drawn: np.ndarray
+) -> tuple[float, np.ndarray]:
+    of_class = (row_class[:, None] == np.arange(row_class.max() + 1)).astype(np.float64)
+    right = of_class * correct[:, None]
     value = float(np.mean(right.sum(0) / of_class.sum(0)))
     counts = drawn @ of_class
     per_class = np.divide(drawn @ right, counts, out=np.full_like(counts, NAN), where=counts > 0)
@@ -162,18 +150,17 @@ def _mean_recall(rows: _Rows, drawn: np.ndarray, classes: np.ndarray) -> tuple[f
 
 
 def _overall(
-    rows: _Rows, slices: SliceTable, tail_classes: Sequence[int],
+    rows: Scores, slices: SliceTable, tail_classes: Sequence[int],
     generator: np.random.Generator, min_n: int,
 ) -> dict[str, Estimate]:  # fmt: skip
-    n = len(rows.labels)
+    n = len(rows)
     if n == 0:
         return {metric: Estimate(NAN, 0, NAN, NAN) for metric in schema.METRICS_OVERALL}
     drawn = resample_weights(n, generator)
-    in_tail = np.isin(rows.labels, list(tail_classes))
     tail = Estimate(NAN, 0, NAN, NAN)
-    if in_tail.any():
+    if rows.labels is not None and (in_tail := np.isin(rows.labels, list(tail_classes))).any():
         of_tail = rows.of(in_tail)
-        tail = _recall(of_tail, resample_weights(len(of_tail.labels), generator))
+        tail = _recall(of_tail, resample_weights(len(of_tail), generator))
     return {
         "macro_accuracy": _recall(rows, drawn),
         "tail_worst": _worst(rows, slices, drawn, min_n),
@@ -181,7 +168,7 @@ def _overall(
     }
 
 
-def _worst(rows: _Rows, slices: SliceTable, drawn: np.ndarray, min_n: int) -> Estimate:
+def _worst(rows: Scores, slices: SliceTable, drawn: np.ndarray, min_n: int) -> Estimate:
     """Lowest accuracy over all slices of at least ``min_n`` examples, n being that slice's."""
     member = slices.membership.astype(np.float64)
     sizes = member.sum(0)

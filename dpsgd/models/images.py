@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
-from typing import Literal, Protocol
+from typing import Literal
 
 from torch import nn
 
 from dpsgd.errors import ConfigError
+from dpsgd.models.shape import DataShape
 
 Activation = Literal["tanh", "relu"]
-_ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
-
-
-class ModelSource(Protocol):
-    """Settings that build a model for inputs of one shape."""
-
-    @property
-    def name(self) -> str:
-        """The word that labels, tables and pictures use."""
-        ...
-
-    def build(self, input_shape: tuple[int, ...], classes: int) -> nn.Module:
-        """Return a module that maps ``[n, *input_shape]`` to logits ``[n, classes]``."""
-        ...
+ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
 
 @dataclass(frozen=True)
@@ -35,9 +24,12 @@ class Logistic:
 
     name: str
 
-    def build(self, input_shape: tuple[int, ...], classes: int) -> nn.Module:
+    def build(self, shape: DataShape) -> nn.Module:
         """Flatten, then one linear layer."""
-        return nn.Sequential(nn.Flatten(), nn.Linear(prod(input_shape), classes))
+        shape.need_dense(self.name)
+        return nn.Sequential(
+            OrderedDict(flatten=nn.Flatten(), output=nn.Linear(prod(shape.inputs), shape.classes))
+        )
 
 
 @dataclass(frozen=True)
@@ -52,13 +44,16 @@ class MLP:
         if not self.hidden or min(self.hidden) < 1:
             raise ConfigError("hidden", list(self.hidden), "needs one width above 0 a layer")
 
-    def build(self, input_shape: tuple[int, ...], classes: int) -> nn.Module:
+    def build(self, shape: DataShape) -> nn.Module:
         """Flatten, then linear layers with the activation between them."""
-        widths = [prod(input_shape), *self.hidden]
-        layers: list[nn.Module] = [nn.Flatten()]
-        for before, after in pairwise(widths):
-            layers += [nn.Linear(before, after), _ACTIVATIONS[self.activation]()]
-        return nn.Sequential(*layers, nn.Linear(widths[-1], classes))
+        shape.need_dense(self.name)
+        widths = [prod(shape.inputs), *self.hidden]
+        layers: dict[str, nn.Module] = {"flatten": nn.Flatten()}
+        for i, (before, after) in enumerate(pairwise(widths), 1):
+            layers[f"hidden{i}"] = nn.Linear(before, after)
+            layers[f"act{i}"] = ACTIVATIONS[self.activation]()
+        layers["output"] = nn.Linear(widths[-1], shape.classes)
+        return nn.Sequential(OrderedDict(layers))
 
 
 @dataclass(frozen=True)
@@ -73,17 +68,29 @@ class CNN:
     hidden: int
     activation: Activation
 
-    def build(self, input_shape: tuple[int, ...], classes: int) -> nn.Module:
+    def build(self, shape: DataShape) -> nn.Module:
         """Convolve, pool, twice; then two linear layers."""
-        if len(input_shape) != 3 or min(input_shape[1:]) < 4:
-            raise ConfigError(
-                "", self.name, f"needs images of at least 4×4 pixels, got shape {input_shape}"
-            )
-        act = _ACTIVATIONS[self.activation]
+        need_images(shape, self.name, 4)
+        colours, height, width = shape.inputs
+        act = ACTIVATIONS[self.activation]
         first, second = self.channels
-        flat = second * (input_shape[1] // 4) * (input_shape[2] // 4)
+        flat = second * (height // 4) * (width // 4)
         return nn.Sequential(
-            nn.Conv2d(input_shape[0], first, 3, padding=1), act(), nn.MaxPool2d(2),
-            nn.Conv2d(first, second, 3, padding=1), act(), nn.MaxPool2d(2),
-            nn.Flatten(), nn.Linear(flat, self.hidden), act(), nn.Linear(self.hidden, classes),
+            OrderedDict(
+                conv1=nn.Conv2d(colours, first, 3, padding=1), act1=act(), pool1=nn.MaxPool2d(2),
+                conv2=nn.Conv2d(first, second, 3, padding=1), act2=act(), pool2=nn.MaxPool2d(2),
+                flatten=nn.Flatten(), hidden=nn.Linear(flat, self.hidden), act3=act(),
+                output=nn.Linear(self.hidden, shape.classes),
+            )
         )  # fmt: skip
+
+
+def need_images(shape: DataShape, model: str, pixels: int) -> None:
+    """Raise ConfigError unless rows are ``[channels, height, width]`` of that many pixels."""
+    shape.need_dense(model)
+    if len(shape.inputs) != 3 or min(shape.inputs[1:]) < pixels:
+        raise ConfigError(
+            "",
+            model,
+            f"needs images of at least {pixels}×{pixels} pixels, got shape {shape.inputs}",
+        )

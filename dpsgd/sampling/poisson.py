@@ -19,8 +19,8 @@ class Poisson:
     """Settings of Poisson sampling over records or users (``conf/sampling/poisson.yaml``).
 
     ``max_records_per_user`` bounds how many records of a drawn user enter a step, chosen at random
-    after the user's coin; null takes all. ``combine`` says what a user's gradient is: the ``average``
-    or the ``sum`` of the gradients of its drawn records.
+    after the user's coin; null takes all. ``combine`` says what a user's gradient is: the
+    ``average`` or the ``sum`` of the gradients of its drawn records.
     """
 
     name: str
@@ -38,8 +38,8 @@ class Poisson:
         if self.max_records_per_user is not None:
             raise ConfigError(
                 "max_records_per_user", self.max_records_per_user,
-                "needs clip.unit=user: with records as units, a cap on the draw would let one record "
-                "decide whether another is used; use null",
+                "needs clip.unit=user: with records as units, a cap on the draw would let one "
+                "record decide whether another is used; use null",
             )  # fmt: skip
         return PoissonSampler(*_checked(n, batch, "records"))
 
@@ -120,9 +120,7 @@ def _coins(n: int, probability: float, generator: torch.Generator) -> Tensor:
     return torch.nonzero(coins < probability).flatten()
 
 
-def _at_most(
-    most: int, unit: Tensor, within: Tensor, generator: torch.Generator
-) -> Tensor:
+def _at_most(most: int, unit: Tensor, within: Tensor, generator: torch.Generator) -> Tensor:
     """Return positions, ascending, of at most ``most`` records of each unit, uniformly chosen.
 
     ``within`` numbers the records of each unit from 0.

@@ -9,6 +9,7 @@ import numpy as np
 
 from dpsgd.data.bundle import Bundle, Split
 from dpsgd.errors import ConfigError
+from dpsgd.slices.label import check_one_label
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,11 @@ class Rarity:
             raise ConfigError("tail_below", self.tail_below, order)
 
     def assign(self, split: Split, bundle: Bundle) -> tuple[tuple[str, ...], np.ndarray]:
-        """Return the bands that any class is in, head first, and their membership."""
+        """Return the bands that any class is in, head first, and their membership.
+
+        Raises ConfigError for data whose records have more than one label.
+        """
+        check_one_label(bundle, self.kind)
         keep = np.array(bundle.keep)
         tail = keep < self.tail_below
         middle = ~tail & (keep < self.middle_below)

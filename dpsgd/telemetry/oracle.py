@@ -28,7 +28,7 @@ class Oracle:
     def start(
         self, unit: str, groups: tuple[str, ...], keys: SliceKeys, membership: np.ndarray
     ) -> OracleRecorder:
-        """Return the recorder of one run; ``membership`` is ``[n_units, slices]`` of the train split."""
+        """Return the recorder of one run; ``membership`` is ``[n_units, slices]`` of train."""
         return OracleRecorder(self, unit, groups, keys, membership)
 
 

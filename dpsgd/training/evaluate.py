@@ -2,23 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Literal
+
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dpsgd.data.bundle import IGNORED, Split
+from dpsgd.metrics.scores import Scores, class_scores, joined, token_scores
+
 CHUNK = 4096
+"""Rows, or tokens, that a model is run on at once."""
+
+
+def scores(
+    model: nn.Module, split: Split, device: str, task: Literal["classes", "tokens"]
+) -> Scores:
+    """Return the scores of every example of a split; the model's mode is left as it was.
+
+    Those of task ``classes`` hold the probabilities ``[n, classes]`` float32. Of task ``tokens``
+    the probabilities of one chunk at a time are in memory.
+    """
+    if task == "classes":
+        return class_scores(probabilities(model, split.inputs, device), split.labels.numpy())
+    rows = max(CHUNK // max(split.labels.shape[1], 1), 1)
+    with _evaluating(model):
+        return joined(
+            [
+                token_scores(_softmax(model, x.to(device)).numpy(), y.numpy(), IGNORED)
+                for x, y in zip(split.inputs.split(rows), split.labels.split(rows), strict=True)
+            ]
+        )
 
 
 def probabilities(model: nn.Module, inputs: Tensor, device: str) -> np.ndarray:
     """Return class probabilities ``[n, classes]`` float32; the model's mode is left as it was."""
+    with _evaluating(model):
+        parts = [_softmax(model, chunk.to(device)) for chunk in inputs.split(CHUNK)]
+    return torch.cat(parts).numpy()
+
+
+def _softmax(model: nn.Module, inputs: Tensor) -> Tensor:
+    return torch.softmax(model(inputs).float(), dim=-1).cpu()
+
+
+@contextmanager
+def _evaluating(model: nn.Module) -> Generator[None]:
+    """Put the model into evaluation mode, without gradients, and back."""
     was_training = model.training
     model.eval()
     try:
         with torch.no_grad():
-            parts = [
-                torch.softmax(model(chunk.to(device)).float(), dim=1).cpu()
-                for chunk in inputs.split(CHUNK)
-            ]
+            yield
     finally:
         model.train(was_training)
-    return torch.cat(parts).numpy()

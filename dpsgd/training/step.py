@@ -73,7 +73,7 @@ def private_step(
 def check_envelope(
     rule: ClipRule, state: State, norms: Tensor, weights: Tensor, query: Tensor
 ) -> None:
-    """Raise PrivacyError unless every weight is finite and ≥ 0 and every unit is within the envelope
+    """Raise PrivacyError unless every weight is finite and ≥ 0 and every unit within the envelope
     Σ_g (w_g·n_g / scale_g)² + Σ_k (query_k / query_scale_k)² ≤ 1 of the rule.
     """
     if weights.shape != norms.shape or not bool((torch.isfinite(weights) & (weights >= 0)).all()):

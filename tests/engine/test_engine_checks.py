@@ -49,7 +49,7 @@ def _python_coin(module, x):
 
 
 def _numpy_coin(module, x):
-    return x + float(np.random.rand())  # noqa: NPY002
+    return x + float(np.random.rand())
 
 
 MIXING = {

@@ -5,19 +5,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from planted_bundles import bundle, split
+from planted_bundles import bundle, split, with_users
 
 from dpsgd.data.bundle import Split, fingerprint_of
 from dpsgd.errors import ConfigError
 
 
-@pytest.mark.parametrize("short", ["inputs", "labels", "example", "columns"])
+@pytest.mark.parametrize("short", ["inputs", "labels", "example", "columns", "user"])
 def test_unequal_lengths_are_refused(short):
     whole = {
         "inputs": torch.zeros(3, 2),
         "labels": torch.zeros(3, dtype=torch.int64),
         "example": np.arange(3),
         "columns": {"source": np.array(["a", "b", "c"])},
+        "user": np.arange(3),
     }
     cut = {"source": whole["columns"]["source"][:2]} if short == "columns" else whole[short][:2]
     Split("test", **whole)
@@ -39,6 +40,13 @@ def test_each_class_needs_a_share_and_a_name_of_its_own():
         bundle([0], (1.0,), ("a", "b"))
     with pytest.raises(ConfigError, match="name of its own"):
         bundle([0], (1.0, 1.0), ("a", "a"))
+
+
+@pytest.mark.parametrize("user", [-1, 2])
+def test_a_record_of_an_unknown_user_is_refused(user):
+    assert len(with_users([0, 1], [1], users=2).users) == 2
+    with pytest.raises(ConfigError, match=r"test: .*unknown user"):
+        with_users([0, 1], [user], users=2)
 
 
 def test_a_split_is_found_by_name():
@@ -65,6 +73,8 @@ def test_the_fingerprint_knows_every_array():
         replace(base, columns={"source": np.array(["a", "b", "d"])}),
         replace(base, columns={"origin": base.columns["source"]}),
         replace(base, columns={}),
+        replace(base, user=np.array([0, 0, 1])),
+        replace(base, user=np.array([0, 1, 1])),
     ]
     prints = {fingerprint_of([case]) for case in (base, *other)}
     assert len(prints) == len(other) + 1

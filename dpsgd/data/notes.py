@@ -1,0 +1,9 @@
+"""Words for what a data set's notes say of its statistics."""
+
+from __future__ import annotations
+
+COMPUTED = "computed from private training data, not covered by ε"
+"""How a note ends that names statistics of the training split."""
+
+COUNTED = "counts of the data, not covered by ε"
+"""How a note ends that counts records."""

@@ -1,0 +1,122 @@
+"""The private step inside a loop of one's own."""
+
+import json
+
+import pytest
+import torch
+from torch import nn
+
+from dpsgd import Budget, ConfigError, PrivacyError, PrivateTraining, part
+
+X, Y = torch.rand(200, 6), torch.randint(3, (200,))
+BUDGET = Budget(epsilon=2.0, delta=1e-3, steps=5, batch=20)
+
+
+def _private(model=None, budget=BUDGET, rule="flat", records=200, **options):
+    torch.manual_seed(0)
+    model = model or nn.Linear(6, 3)
+    return model, PrivateTraining(model, part(f"clip/{rule}"), budget, records=records, **options)
+
+
+def test_a_loop_trains_within_its_budget_and_leaves_a_ledger(tmp_path):
+    model, private = _private(ledger=tmp_path)
+    written = json.loads((tmp_path / "ledger.json").read_text())
+    assert 2.0 * (1 - 1e-3) <= private.epsilon <= 2.0
+    assert written["entries"][0]["noise_multiplier"] == private.noise_multiplier
+    before = model.weight.detach().clone()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    steps = 0
+    for records in private:
+        losses = private.step(X[records], Y[records])
+        assert losses.shape == (len(records),)
+        optimizer.step()
+        steps += 1
+    assert steps == 5
+    assert not torch.equal(before, model.weight)
+    assert list(private) == []
+
+
+@pytest.mark.parametrize("seed", [None, 3])
+def test_a_seed_repeats_and_no_seed_does_not(seed):
+    def noise():
+        model, private = _private(seed=seed)
+        for records in private:
+            private.step(X[records], Y[records])
+            break
+        return model.weight.grad
+
+    assert torch.equal(noise(), noise()) == (seed is not None)
+    _, private = _private(seed=seed)
+    assert ("void" in private.ledger["randomness"]) == (seed is not None)
+
+
+def test_a_draw_without_a_step_is_refused():
+    _, private = _private()
+    with pytest.raises(PrivacyError, match="no private step taken"):
+        for _ in private:
+            pass
+
+
+def test_a_step_without_a_draw_and_rows_of_no_draw_are_refused():
+    _, private = _private()
+    with pytest.raises(PrivacyError, match="no batch was drawn"):
+        private.step(X[:3], Y[:3])
+    for records in private:
+        with pytest.raises(PrivacyError, match="draw of"):
+            private.step(X, Y)
+        private.step(X[records], Y[records])
+
+
+def test_an_empty_draw_is_a_step_of_pure_noise():
+    model, private = _private(budget=Budget(2.0, 1e-3, steps=200, batch=1.0))
+    empty = 0
+    for records in private:
+        private.step(X[records], Y[records])
+        empty += not len(records)
+        assert float(model.weight.grad.abs().min()) > 0
+    assert empty > 30
+
+
+def test_users_are_units_with_a_cap_and_the_noise_is_that_of_users():
+    # One user with 5,000 records and 9 with one each: at most 10 of the first enter.
+    owner = torch.cat([torch.zeros(5000), torch.arange(1, 10)]).long()
+    x, y = torch.rand(len(owner), 4), torch.zeros(len(owner), dtype=torch.int64)
+    model = nn.Linear(4, 2)
+    private = PrivateTraining(
+        model, part("clip/user_level", norm=0.5), Budget(3.0, 1e-2, steps=300, batch=5.0), owner,
+        users=10, max_records_per_user=10, seed=1,
+    )  # fmt: skip
+    assert private.ledger["unit"] == "user"
+    grads = []
+    for records in private:
+        assert int((owner[records] == 0).sum()) <= 10
+        private.step(x[records], y[records])
+        grads.append(model.weight.grad.flatten().clone())
+    found = torch.stack(grads).var(0).mean().sqrt()
+    # Noise σ·C/m, and the users' own spread, each at most C/m·√q(1-q)·√10, on top of it.
+    noise = private.noise_multiplier * 0.5 / 5.0
+    assert noise * 0.95 <= float(found) <= noise * 1.25
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rule": "none"}, "bounds nothing"),
+        ({"rule": "group_thresholds"}, "needs slices"),
+        ({"rule": "user_level"}, "users"),
+        ({"users": 3}, "records are units"),
+        ({"budget": Budget(2.0, 0.5, 5, 20.0)}, "delta"),
+        ({"budget": Budget(2.0, 1e-3, 5, 300.0)}, "batch"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(options, message):
+    with pytest.raises(ConfigError, match=message):
+        _private(**options)
+
+
+def test_a_model_that_mixes_rows_is_refused_at_its_first_step():
+    model = nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4), nn.Linear(4, 3))
+    _, private = _private(model)
+    records = next(iter(private))
+    with pytest.raises(ConfigError, match="BatchNorm1d"):
+        private.step(X[records], Y[records])

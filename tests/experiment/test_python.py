@@ -1,0 +1,248 @@
+"""Cells from Python, user-level cells, every rule in a real run, and the folder opened again."""
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from dpsgd import ConfigError, load, part, train
+from dpsgd.data.bundle import Bundle, Split
+from dpsgd.runs import main
+
+CONF = Path(__file__).resolve().parents[2] / "conf"
+TINY = {"debug": "fast", "tracker": "none", "telemetry.window": 2}
+USERS = {"users": "dirichlet", "users.count": 60, "users.alpha": 0.5, "batch": 20}
+
+
+def tiny(folder, **settings):
+    return train(TINY | {"runs_dir": str(folder)} | settings)
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("one")
+    return tiny(folder, **{"clip": "per_layer", "clip.norm": 0.5, "seed": 3})
+
+
+def test_settings_are_those_of_the_command_line(one):
+    assert one.config["clip"]["norm"] == 0.5
+    assert one.config["seed"] == 3
+    assert one.cell["rule"] == "per_layer"
+    assert one.cell["label"] == "per_layer C=0.5 ε=3 s3"
+
+
+def test_a_run_opens_with_model_tables_and_ledger(one):
+    again = load(one.folder.name[:6], one.folder.parent)
+    assert again.ledger["run_key"] == one.folder.name
+    test = again.predictions[again.predictions["split"] == "test"]
+    bundle = part("data/digits").load(one.folder.parent)
+    with torch.no_grad():
+        found = torch.softmax(again.model()(bundle.test.inputs), 1).numpy()
+    shown = test.filter(like="probability_").to_numpy()
+    assert np.allclose(found, shown, atol=1e-5)
+    assert set(again.telemetry["release"]) == {"private"}
+    assert len(again.evaluation)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"clip": "per_lyer"}, "clip=per_lyer: no such option.*per_layer"),
+        ({"clip.nrm": 1}, "clip.nrm=1: no such key.*norm"),
+        ({"epsilon": -1}, "epsilon=-1"),
+        ({"clip": {"norm": 0}}, "clip.norm=0"),
+        ({"clip.unit": "user"}, "clip.unit=user: data=digits knows of no users"),
+        ({"sampling.max_records_per_user": 3}, "sampling.max_records_per_user=3"),
+        ({"clip": "adaptive", "clip.count_noise": 1e-3}, "clip.count_noise"),
+        ({"clip": "group_thresholds", "clip.slices": "nowhere"}, "nowhere"),
+    ],
+)
+def test_settings_without_sense_are_named(tmp_path, settings, message):
+    with pytest.raises(ConfigError, match=message):
+        tiny(tmp_path, **settings)
+    assert not list(tmp_path.glob("*/cell.json"))
+
+
+@pytest.mark.parametrize("file", sorted(CONF.glob("clip/*.yaml")), ids=lambda f: f.stem)
+def test_every_rule_trains_at_one_epsilon(tmp_path, file):
+    rule = file.stem
+    mechanism = {"mechanism": "neither"} if rule == "none" else {}
+    users = USERS if rule == "user_level" else {}
+    run = tiny(tmp_path, clip=rule, **mechanism, **users)
+    assert run.cell["rule"] == rule
+    assert run.cell["unit"] == ("user" if users else "record")
+    if not mechanism:
+        assert 2.99 <= run.cell["epsilon"] <= 3.0
+        purposes = [entry["purpose"] for entry in run.ledger["entries"]]
+        assert len(purposes) == 1
+        assert ("clip query" in purposes[0]) == bool(run.ledger["entries"][0]["query_scale"])
+
+
+@pytest.mark.parametrize(
+    "file", sorted(CONF.glob("*/*.yaml")), ids=lambda f: f"{f.parent.name}/{f.stem}"
+)
+def test_every_option_of_every_group_is_composed_and_built(file):
+    if file.parent.name in ("hydra", "debug"):
+        return
+    needed = {"path": "there.csv", "label": "y", "text": "words", "user": None}
+    built = part(f"{file.parent.name}/{file.stem}", **_missing(file, needed))
+    assert built.name == file.stem
+
+
+def _missing(file, values):
+    text = file.read_text()
+    return {key: value for key, value in values.items() if f"\n{key}: ???" in text}
+
+
+def test_user_level_counts_users_and_says_so(tmp_path):
+    cap = {"clip": "flat", "clip.unit": "user", "sampling.max_records_per_user": 4}
+    run = tiny(tmp_path, **cap, **USERS)
+    assert run.ledger["unit"] == "user"
+    assert run.ledger["n_units"] == 60
+    assert run.ledger["sampler"]["sampling_probability"] == 20 / 60
+    assert run.cell["delta"] == 1e-2
+    page = (run.folder / "ledger.md").read_text()
+    assert "unit: user, relation" in page
+    assert "unit: record" not in page
+    assert set(run.telemetry["unit"]) == {"user"}
+
+
+def test_a_record_is_never_printed_as_a_person(tmp_path):
+    run = tiny(tmp_path, unit_name="patient")
+    assert "unit: record (patient)" in (run.folder / "ledger.md").read_text()
+
+
+def test_users_of_one_record_train_as_records_do(tmp_path):
+    base = {"data": {"_target_": f"{__name__}.Owned"}, "model": "logistic", "steps": 4, "batch": 40,
+            "mechanism": "clip_only", "tracker": "none", "runs_dir": str(tmp_path),
+            "slices": "label", "sampling.combine": "sum"}  # fmt: skip
+    # A batch of everyone: different run keys cannot mean different draws.
+    users, records = train(base | {"clip.unit": "user"}), train(base)
+    assert users.ledger["n_units"] == records.ledger["n_units"] == 40
+    assert users.cell["unit"] == "user"
+    for a, b in zip(users.model().parameters(), records.model().parameters(), strict=True):
+        assert torch.allclose(a, b, atol=1e-6)
+
+
+@dataclass(frozen=True)
+class Owned:
+    """Forty records of a source of one's own, each with an owner."""
+
+    name: str = "owned"
+    seed: int = 0
+    shift: float = 0.0
+    stated: str = "x" * 64
+
+    def load(self, cache):
+        del cache
+        splits = []
+        for name, n in (("train", 40), ("validation", 10), ("test", 10)):
+            generator = torch.Generator().manual_seed(len(name))
+            labels = torch.arange(n) % 2
+            inputs = torch.randn(n, 3, generator=generator) + labels[:, None] + self.shift
+            owner = np.arange(n) if name == "train" else None
+            splits.append(Split(name, inputs, labels, np.arange(n), {}, owner))
+        return Bundle(
+            "owned", *splits, ("a", "b"), (1.0, 1.0), "public", self.stated, (),
+            users=tuple(map(str, range(40))),
+        )  # fmt: skip
+
+
+def test_other_data_are_another_run_whatever_the_source_says_of_itself(tmp_path):
+    base = {"model": "logistic", "steps": 2, "batch": 16, "tracker": "none", "slices": "label",
+            "runs_dir": str(tmp_path)}  # fmt: skip
+    target = {"_target_": f"{__name__}.Owned", "name": "owned", "seed": 0, "stated": "x"}
+    keys = [train(base | {"data": target | {"shift": s}}).cell["run_key"] for s in (0.0, 0.5)]
+    assert keys[0] != keys[1]
+
+
+MODEL = """
+from dataclasses import dataclass
+from torch import nn
+
+@dataclass(frozen=True)
+class Mine:
+    name: str
+
+    def build(self, shape):
+        layers = [nn.Flatten(), nn.Linear(64, 8), {layer}, nn.Linear(8, shape.classes)]
+        return nn.Sequential(*layers)
+"""
+
+
+def own_model(folder, monkeypatch, layer, name="own_model"):
+    (folder / f"{name}.py").write_text(MODEL.replace("{layer}", layer))
+    monkeypatch.syspath_prepend(str(folder))
+    sys.modules.pop(name, None)
+    return {"model": {"_target_": f"{name}.Mine", "name": "mine"}}
+
+
+def test_an_edited_model_is_another_run(tmp_path, monkeypatch):
+    first = tiny(tmp_path / "a", **own_model(tmp_path, monkeypatch, "nn.Tanh()"))
+    second = tiny(tmp_path / "a", **own_model(tmp_path, monkeypatch, "nn.ReLU()"))
+    assert first.ledger["stream_id"] != second.ledger["stream_id"]
+
+
+def test_a_model_that_mixes_rows_is_refused_by_name(tmp_path, monkeypatch):
+    with pytest.raises(ConfigError, match=r"model=2 \(BatchNorm1d\)"):
+        tiny(tmp_path, **own_model(tmp_path, monkeypatch, "nn.BatchNorm1d(8)"))
+
+
+def test_a_run_with_dropout_repeats_bit_by_bit(tmp_path, monkeypatch):
+    settings = own_model(tmp_path, monkeypatch, "nn.Dropout(0.5)")
+    states = [tiny(tmp_path / name, **settings).model().state_dict() for name in "ab"]
+    assert all(torch.equal(states[0][k], states[1][k]) for k in states[0])
+
+
+@pytest.mark.parametrize("engine", ["bookkeeping", "materialised"])
+def test_engines_train_to_one_model(tmp_path, engine, one):
+    run = tiny(tmp_path, **{"clip": "per_layer", "clip.norm": 0.5, "engine": engine,
+                            "mechanism": "clip_only"})  # fmt: skip
+    assert run.cell["steps"] == 3
+
+
+def test_an_accountant_that_estimates_never_certifies(tmp_path):
+    accountant = {"_target_": f"{__name__}.Guess", "name": "guess"}
+    with pytest.raises(ConfigError, match=r"accountant=guess.*never certify"):
+        tiny(tmp_path, accountant=accountant)
+
+
+@dataclass(frozen=True)
+class Guess:
+    """An accountant that claims little."""
+
+    name: str
+    certifies = False
+
+
+def test_runs_are_listed_shown_and_removed(tmp_path, capsys):
+    run = tiny(tmp_path)
+    main(["list", "--runs-dir", str(tmp_path)])
+    assert run.folder.name in capsys.readouterr().out
+    main(["show", run.folder.name[:5], "--runs-dir", str(tmp_path)])
+    assert "Privacy ledger" in capsys.readouterr().out
+    main(["rm", run.folder.name[:5], "--runs-dir", str(tmp_path)])
+    assert run.folder.exists()
+    main(["rm", run.folder.name[:5], "--yes", "--runs-dir", str(tmp_path)])
+    assert not run.folder.exists()
+    with pytest.raises(SystemExit) as error:
+        main(["show", "abc", "--runs-dir", str(tmp_path)])
+    assert error.value.code == 2
+
+
+def test_an_unfinished_run_does_not_open(tmp_path):
+    folder = tmp_path / "aaaa"
+    folder.mkdir()
+    (folder / "status.json").write_text(json.dumps({"status": "KILLED"}))
+    with pytest.raises(ConfigError, match=r"not finished .status KILLED"):
+        load(folder)
+
+
+def test_modules_of_torch_are_no_models(tmp_path):
+    with pytest.raises(ConfigError, match="dataclass"):
+        tiny(tmp_path, model={"_target_": f"{nn.__name__}.Linear"})
