@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -205,9 +205,8 @@ def _norms_one_by_one(
     rows: list[Tensor] = []
     for i in range(len(inputs)):
         value = loss(model(inputs[i : i + 1]), targets[i : i + 1]).sum()
-        found: Sequence[Tensor | None] = torch.autograd.grad(
-            value, list(trained.values()), allow_unused=True
-        )
+        # Its annotation leaves out the None of a parameter that is not reached.
+        found: Any = torch.autograd.grad(value, list(trained.values()), allow_unused=True)
         squares = {
             name: p.new_zeros(()) if g is None else g.square().sum()
             for (name, p), g in zip(trained.items(), found, strict=True)

@@ -90,7 +90,8 @@ class PrivateTraining:
         if not rule.bounded:
             raise ConfigError("clip", rule.name, "bounds nothing, so that no noise covers it")
         self.model, self.rule, self.budget, self.loss = model, rule, budget, loss
-        self.engine: Engine = engine or Bookkeeping("bookkeeping")
+        chosen: Any = engine or Bookkeeping("bookkeeping")
+        self.engine: Engine = chosen
         self.accountant = accountant or PLD("pld", 1e-4)
         if not self.accountant.certifies:
             raise ConfigError("accountant", self.accountant.name, "is no upper bound on ε")

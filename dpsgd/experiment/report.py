@@ -17,6 +17,8 @@ from dpsgd.experiment.ledger import shown_epsilon
 from dpsgd.experiment.plan import COMPARED, Plan
 
 Lookup = dict[tuple[str, str, str, str], tuple[float | None, int]]
+WIDEST = 27
+"""Letters of a slice's name: what 80 columns leave."""
 CHECKPOINTS = 10
 """How often ε so far is computed for the bar: the accountant is not free."""
 
@@ -101,14 +103,15 @@ def print_outcome(console: Console, outcome: Outcome) -> None:
     cell, ledger = outcome.cell, outcome.ledger
     values = _lookup(cell["metrics"])
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in ("slice", "n test", "clip fraction", "kept", "accuracy", "ECE", "if calibrated"):
-        table.add_column(name, justify="left" if name == "slice" else "right")
+    names = ("slice", "n\ntest", "clip\nfraction", "kept", "accuracy", "ECE", "if\ncalibrated")
+    for name in names:
+        table.add_column(name, justify="left" if name == "slice" else "right", vertical="bottom")
     for kind, name in _slices(cell["metrics"]):
         accuracy, n = values.get(("test", kind, name, "accuracy"), (None, 0))
         row = [_text(values, "train", kind, name, m, "{:.0%}") for m in ("clip_fraction", "kept")]
         row.append("–" if accuracy is None else f"{accuracy:.3f}")
         row += [_text(values, "test", kind, name, m, "{:.3f}") for m in ("ece", "ece_calibrated")]
-        table.add_row("all" if kind == "all" else f"{kind} {name}", str(n), *row)
+        table.add_row(_shown(kind, name), str(n), *row)
     console.print(table)
     for line in _lines(outcome, values, ledger):
         console.print(line, highlight=False, soft_wrap=True, markup=False)
@@ -145,6 +148,17 @@ def _lines(outcome: Outcome, values: Lookup, ledger: dict[str, Any]) -> list[str
     if outcome.tracked:
         lines.append(outcome.tracked)
     return lines
+
+
+def _shown(kind: str, name: str) -> str:
+    """Return a slice's name in at most ``WIDEST`` letters.
+
+    Names of labels and bands need their kind beside them; those of columns say it themselves.
+    """
+    text = f"{kind} {name}" if kind in ("label", "rarity") else name
+    if kind == "pair":
+        text = " & ".join(part.partition("=")[2] or part for part in name.split(" & "))
+    return text if len(text) <= WIDEST else f"{text[: WIDEST - 1]}…"
 
 
 def _lookup(metrics: dict[str, list[Any]]) -> Lookup:

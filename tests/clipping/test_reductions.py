@@ -236,3 +236,20 @@ def test_rules_without_queries_stay_as_they_are():
     state = first_state(rule)
     assert columns(rule, state) == 0
     assert rule.update(state, torch.zeros(0, dtype=torch.float64)) is state
+
+
+def test_a_group_that_nobody_answered_for_counts_as_clipped():
+    # r = (1 at 0/0, 0, 1/2): the mean is 1/2.
+    rule = build("group_thresholds", norm=1.0)
+    state = state_after(rule, [[0.0, 0.0, 0.2, 0.0, 0.3, 0.2]])
+    assert state["threshold"].tolist() == pytest.approx([3.0, 1.0, 2.0])
+
+
+def test_the_edge_itself_is_inside():
+    norms = torch.tensor([[2.0]], dtype=torch.float64)
+    adaptive = build("adaptive", norm=2.0)
+    assert float(adaptive.query(norms, first_state(adaptive), {})) == 0.5
+    assert float(_weights(build("global", bound=2.0), norms)) == 0.5
+    adapt = build("global_adapt", bound=2.0, tau=1.0)
+    assert float(_weights(adapt, norms)) == 0.5
+    assert float(adapt.query(norms, first_state(adapt), {})) == -0.5
