@@ -1,53 +1,74 @@
-"""Which cells are repetitions of one another: a condition is everything but the seeds."""
+"""Which cells are repetitions of one another: a condition is everything but the seed."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 
 from analysis.cells import one_row_each
+from analysis.settings import Setting, differing
 
 IDENTITY = ("part", "rule", "mechanism", "shown_epsilon", "clip_norm")
 PARTS = ("baseline", "private", "diagnostic")
 
-_SEEDS = ("seed", "data_seed", "config.seed", "config.data.seed")
-_NOT_SETTINGS = ("config.runs_dir", "config.tracker", "config.hydra", "config.sweep")
-_SETTINGS = (
-    *("unit", "relation", "delta", "accountant", "batch", "steps_planned"),
-    *("lr", "lr_scale", "result_version"),
-)
+_RUN_LETTERS = 8
 
 
 def conditions(table: pd.DataFrame) -> pd.DataFrame:
     """Return one row per run with the number of its condition and what names it.
 
-    Cells share a condition if they agree in rule, C, ε, mechanism and every setting; only the
-    seeds may differ. Columns: ``run_key``, ``condition`` (0, 1, ... in the order of a figure:
-    baselines, private cells, diagnostics; flat first, then by rule, ε and C), those of
-    ``IDENTITY``, ``settings`` (``key=value`` of what tells otherwise equal conditions apart) and
-    ``replicate`` (the pair of seeds).
+    Cells share a condition if they agree in rule, C, ε, mechanism and every setting; only the seed
+    of training may differ, not that of the data. Where one seed is there twice (other data or code
+    under one configuration), every run is a condition of its own.
+
+    Columns: ``run_key``; ``condition``, 0, 1, ... in the order of a figure: by family, then
+    baselines, private cells, diagnostics, flat first, then by rule, ε and C; ``family``, 0, 1, ...:
+    conditions on the same data, model, slices and owners; ``heading``, what is told of all of a
+    family; those of ``IDENTITY``; ``settings``, what is told of the condition; and ``replicate``,
+    the seed. ``heading`` and ``settings`` are tuples of ``key=value`` that together hold every
+    setting that differs anywhere in the table and can matter to the condition.
     """
+    cells = named_cells(table)
+    found = differing(cells, IDENTITY)
+    cells["family"] = _families(len(cells), found)
+    cells["heading"], cells["settings"] = _told(cells["family"].to_numpy(), found)
+    codes = [f"code {place}" for place in range(len(found))]
+    cells = cells.assign(
+        **{name: setting.codes for name, setting in zip(codes, found, strict=True)},
+        replicate=cells["seed"].astype("string"),
+    )
+    by = ["family", *IDENTITY, *codes]
+    twice = cells.duplicated([*by, "replicate"]).groupby([cells[name] for name in by], dropna=False)
+    alone = twice.transform("any")
+    cells["run"] = cells["run_key"].where(alone, "")
+    cells["settings"] = [
+        (*words, f"run={key[:_RUN_LETTERS]}") if key else words
+        for words, key in zip(cells["settings"], cells["run"], strict=True)
+    ]
+    by.append("run")
+    cells = cells.sort_values([*by, "run_key"], key=_order, kind="stable", na_position="first")
+    cells["condition"] = cells.groupby(by, dropna=False, sort=False).ngroup()
+    columns = ["run_key", "condition", "family", "heading", *IDENTITY, "settings", "replicate"]
+    return cells.loc[:, columns].reset_index(drop=True)
+
+
+def named_cells(table: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per run with its scalars and the columns of ``IDENTITY``."""
     cells = one_row_each(table)
-    cells["part"] = [
+    parts = [
         _part(key, baseline, private)
         for key, baseline, private in zip(
             cells["run_key"], cells["baseline_key"], cells["private"], strict=True
         )
     ]
-    cells["shown_epsilon"] = [
+    epsilons = [
         shown_epsilon(reached, target)
         for reached, target in zip(cells["epsilon"], cells["epsilon_target"], strict=True)
     ]
-    cells["settings"] = _settings(cells)
-    cells["replicate"] = cells["seed"].astype("string") + "/" + cells["data_seed"].astype("string")
-    cells["replicate"] = cells["replicate"].fillna(cells["seed"].astype("string"))
-    cells = cells.sort_values(
-        [*IDENTITY, "settings", "run_key"], key=_order, kind="stable", na_position="first"
-    )
-    by = [*IDENTITY, "settings"]
-    cells["condition"] = cells.groupby(by, dropna=False, sort=False).ngroup()
-    return cells.loc[:, ["run_key", "condition", *by, "replicate"]].reset_index(drop=True)
+    return cells.assign(part=parts, shown_epsilon=epsilons)
 
 
 def shown_epsilon(reached: float, target: float) -> float:
@@ -78,30 +99,24 @@ def _order(column: pd.Series) -> pd.Series:
     return column
 
 
-def _settings(cells: pd.DataFrame) -> list[str]:
-    """Name what differs between cells that agree in ``IDENTITY``, each difference once."""
-    group = cells.groupby(list(IDENTITY), dropna=False, sort=False).ngroup()
-    seen: set[tuple[int, ...]] = set()
-    told: list[list[str]] = [[] for _ in group]
-    for name in [*_SETTINGS, *_config_keys(cells)]:
-        value = pd.Series(pd.factorize(cells[name], use_na_sentinel=False)[0], group.index)
-        differs = pd.Series(value.groupby(group).transform("nunique")) > 1
-        # config.optim.lr says what lr says: the same split of the cells needs one name only.
-        split = tuple(pd.factorize(group * len(cells) + value.where(differs, 0))[0])
-        if not differs.any() or split in seen:
-            continue
-        seen.add(split)
-        for row in differs.to_numpy().nonzero()[0]:
-            told[row].append(f"{name.removeprefix('config.')}={_text(cells[name].iloc[row])}")
-    return [", ".join(words) for words in told]
+def _families(cells: int, found: Sequence[Setting]) -> np.ndarray:
+    codes = {place: setting.codes for place, setting in enumerate(found) if setting.of_family}
+    if not codes:
+        return np.zeros(cells, dtype=int)
+    return pd.DataFrame(codes).groupby(list(codes)).ngroup().to_numpy()
 
 
-def _config_keys(cells: pd.DataFrame) -> list[str]:
-    keys = [name for name in cells.columns if name.startswith("config.") and name not in _SEEDS]
-    return sorted((key for key in keys if not key.startswith(_NOT_SETTINGS)), key=len)
-
-
-def _text(value: object) -> str:
-    if pd.isna(value):  # pyright: ignore[reportGeneralTypeIssues]
-        return "null"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def _told(
+    families: np.ndarray, found: Sequence[Setting]
+) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
+    """Return for every cell what its family's heading tells and what its own row tells."""
+    headings: list[list[str]] = [[] for _ in families]
+    rows: list[list[str]] = [[] for _ in families]
+    several = len(set(families.tolist())) > 1
+    for setting in found:
+        alike = pd.Series(setting.codes).groupby(families).transform("nunique") == 1
+        for cell, word in enumerate(setting.words):
+            shared = several and alike[cell] and not setting.of_rule
+            if word:
+                (headings if shared else rows)[cell].append(word)
+    return [tuple(words) for words in headings], [tuple(words) for words in rows]

@@ -19,6 +19,9 @@ _HEADINGS = {
 }
 """The kinds of slice in the order of a figure, and what stands above those of a kind."""
 
+_BANDS = {"head", "middle", "tail"}
+_UNDER = 0.5
+
 _PAIR = re.compile(r"(?P<a>[^=&]+)=(?P<x>[^=&]*) & (?P<b>[^=&]+)=(?P<y>[^=&]*)", re.DOTALL)
 _BETWEEN = re.compile(r"(?P<low>[^≤<]+)≤(?P<column>.+)<(?P<high>[^≤<]+)", re.DOTALL)
 _USERS = re.compile(r"users with (?P<records>.+) records?")
@@ -45,9 +48,10 @@ def slice_columns(table: pd.DataFrame) -> list[SliceColumn]:
     """Return all slices: ``all``, rarity bands, labels, then the other kinds; slices of one column
     of the data beside each other, whole numbers in their order.
 
-    The tail is the band named so, or else the one with the fewest training examples, and every
-    label with at most half of the training examples of the median label. Training examples are
-    the draws that ``kept`` counted; without them, the test examples.
+    ``table`` holds cells that agree in their data. The tail is the band named so, or else, of bands
+    with names of their own, the one with the fewest training examples; and the ``declared_rare``
+    labels, or else every label with at most half of the training examples of the median label.
+    Training examples are the draws that ``kept`` counted; without them, the test examples.
     """
     drawn = _counts(table, "kept", "train")
     tested = _counts(table, "recall", "test")
@@ -56,11 +60,41 @@ def slice_columns(table: pd.DataFrame) -> list[SliceColumn]:
     columns: list[SliceColumn] = []
     for kind in _HEADINGS:
         names = list(found.loc[found["slice_kind"] == kind, "slice"])
-        tail = _tail(kind, names, weight)
+        rare = declared_rare(table) if kind == "label" else frozenset()
+        tail = set(rare) or _tail(kind, names, weight)
         for name, heading, short in _in_order(kind, names):
             low, high = _n(tested, kind, name)
             columns.append(SliceColumn(kind, name, heading, short, low, high, name in tail))
     return columns
+
+
+def declared_rare(table: pd.DataFrame) -> frozenset[str]:
+    """Return the labels of which the configuration keeps less for training than ``rare_below``.
+
+    By ``data.class``, ``data.keep`` and ``data.profile``, so that no count is needed: with
+    ``one_class`` that class keeps ``keep``; with ``exponential`` class k of K keeps
+    ``keep``^(k/(K−1)). None where the cells declare nothing, or not the same.
+    """
+    share, below = _only(table, "config.data.keep"), rare_below(table)
+    if not isinstance(share, int | float) or not 0 < share < 1:
+        return frozenset()
+    labels = list(dict.fromkeys(table.loc[table["slice_kind"] == "label", "slice"]))
+    if _only(table, "config.data.profile") == "exponential":
+        last = max(len(labels) - 1, 1)
+        return frozenset(name for k, name in enumerate(labels) if share ** (k / last) < below)
+    thinned = str(_only(table, "config.data.class"))
+    return frozenset({thinned} & set(labels)) if share < below else frozenset()
+
+
+def rare_below(table: pd.DataFrame) -> float:
+    """Return the share of a class below which it is rare: that of the bands, or else a half."""
+    stated = _only(table, "config.slices.kinds.rarity.tail_below")
+    return float(stated) if isinstance(stated, int | float) else _UNDER
+
+
+def _only(table: pd.DataFrame, name: str) -> object:
+    found = list(table[name].dropna().unique()) if name in table else []
+    return getattr(found[0], "item", lambda: found[0])() if len(found) == 1 else None
 
 
 def _counts(table: pd.DataFrame, metric: str, split: str) -> pd.DataFrame | None:
@@ -108,7 +142,7 @@ def _told(kind: str, name: str) -> tuple[str, str]:
 def _tail(kind: str, names: list[str], counts: pd.DataFrame | None) -> set[str]:
     if kind == "rarity":
         called = {name for name in names if name.lower() in ("tail", "rare", "rarest")}
-        if called:
+        if called or set(names) <= _BANDS:
             return called
     sizes = {name: _n(counts, kind, name)[1] for name in names}
     if kind not in ("rarity", "label") or len(set(sizes.values())) < 2:

@@ -12,8 +12,9 @@ _PLACE = ("split", "slice_kind", "slice", "metric")
 def against_baseline(rows: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     """Return ``rows`` with ``baseline_value`` and ``difference`` = value − baseline value.
 
-    A cell is paired with the one run that its ``baseline_key`` names, so seed by seed. Both
-    columns are NaN where that run is not in ``table`` or has no value there.
+    A cell is compared with the one run that its ``baseline_key`` names, which has its seed: they
+    share initial weights and test examples, but batches and noise are each run's own. Both columns
+    are NaN where that run is not in ``table`` or has no value there.
     """
     baselines = list(table["baseline_key"].dropna().unique())
     place = list(_PLACE)

@@ -103,14 +103,15 @@ def print_outcome(console: Console, outcome: Outcome) -> None:
     cell, ledger = outcome.cell, outcome.ledger
     values = _lookup(cell["metrics"])
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    names = ("slice", "n\ntest", "clip\nfraction", "kept", "accuracy", "ECE", "if\ncalibrated")
-    for name in names:
+    tokens = cell["shape"]["task"] == "tokens"
+    last = {"nll": "nats"} if tokens else {"ece": "ECE", "ece_calibrated": "if\ncalibrated"}
+    for name in ("slice", "n\ntest", "clip\nfraction", "kept", "accuracy", *last.values()):
         table.add_column(name, justify="left" if name == "slice" else "right", vertical="bottom")
     for kind, name in _slices(cell["metrics"]):
         accuracy, n = values.get(("test", kind, name, "accuracy"), (None, 0))
         row = [_text(values, "train", kind, name, m, "{:.0%}") for m in ("clip_fraction", "kept")]
         row.append("–" if accuracy is None else f"{accuracy:.3f}")
-        row += [_text(values, "test", kind, name, m, "{:.3f}") for m in ("ece", "ece_calibrated")]
+        row += [_text(values, "test", kind, name, metric, "{:.3f}") for metric in last]
         table.add_row(_shown(kind, name), str(n), *row)
     console.print(table)
     for line in _lines(outcome, values, ledger):
@@ -121,7 +122,11 @@ def _lines(outcome: Outcome, values: Lookup, ledger: dict[str, Any]) -> list[str
     cell = outcome.cell
     worst = _text(values, "test", "all", "all", "tail_worst", "{:.3f}")
     band = _text(values, "test", "all", "all", "tail_band", "{:.3f}")
-    lines = ["if calibrated: the ECE of a perfectly calibrated model of the same n"]
+    lines = [
+        "accuracy and nats (cross entropy) are those of tokens, n counts examples"
+        if cell["shape"]["task"] == "tokens"
+        else "if calibrated: the ECE of a perfectly calibrated model of the same n"
+    ]
     lines += ["", f"tail accuracy: worst slice {worst}, tail band {band}"]
     if cell["telemetry"] != "off":
         lines.append("clip fraction and kept: over training; diagnostic, not private")

@@ -250,6 +250,7 @@ def test_the_edge_itself_is_inside():
     adaptive = build("adaptive", norm=2.0)
     assert float(adaptive.query(norms, first_state(adaptive), {})) == 0.5
     assert float(_weights(build("global", bound=2.0), norms)) == 0.5
-    adapt = build("global_adapt", bound=2.0, tau=1.0)
-    assert float(_weights(adapt, norms)) == 0.5
+    # With C > Z the two sides differ: C/Z = 2 below, min(1, C/n) = 1 above.
+    adapt = build("global_adapt", norm=4.0, bound=2.0, tau=1.0)
+    assert float(_weights(adapt, norms)) == 2.0
     assert float(adapt.query(norms, first_state(adapt), {})) == -0.5
