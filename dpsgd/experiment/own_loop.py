@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from dpsgd.accounting import PLD, Accountant, Relation, check_delta, default_delta
 from dpsgd.clipping.rule import ClipRule
 from dpsgd.engine import Bookkeeping, clip_groups
-from dpsgd.engine.checks import check_engine, check_rows_apart
+from dpsgd.engine.checks import check_engine, check_row_alone, check_rows_apart, is_checked
 from dpsgd.engine.fixed import FixedState
 from dpsgd.engine.gradients import Combine, Engine, Loss, Units
 from dpsgd.errors import ConfigError, PrivacyError
@@ -156,6 +156,10 @@ class PrivateTraining:
             units = Units.of(draw.unit.to(inputs.device), draw.units, self.combine)
         gradients = self.engine.capture(self.model, self.loss, inputs, targets, self.groups, units)
         step = self._taken + 1
+        if len(inputs) and is_checked(self.model, step):
+            generator = self._streams.generator("probe", step)
+            row = int(torch.randint(len(inputs), (), generator=generator))
+            check_row_alone(self.model, self.loss, inputs, targets, gradients.losses, row)
         result = private_step(
             gradients, self.rule, self.state, self.groups, {}, clipping=True,
             noise_multiplier=self.noise_multiplier, expected_units=self.sampler.expected_units,

@@ -60,7 +60,8 @@ class MLP:
 class CNN:
     """Two 3×3 convolutions with max pooling, tanh, one hidden layer.
 
-    Tanh bounds the activations, which suits clipped gradients (Papernot et al., AAAI 2021).
+    Tanh bounds the activations, which suits clipped gradients (Papernot et al., AAAI 2021). It
+    comes after pooling: for a rising activation the result is the same, at a quarter of the work.
     """
 
     name: str
@@ -77,8 +78,8 @@ class CNN:
         flat = second * (height // 4) * (width // 4)
         return nn.Sequential(
             OrderedDict(
-                conv1=nn.Conv2d(colours, first, 3, padding=1), act1=act(), pool1=nn.MaxPool2d(2),
-                conv2=nn.Conv2d(first, second, 3, padding=1), act2=act(), pool2=nn.MaxPool2d(2),
+                conv1=nn.Conv2d(colours, first, 3, padding=1), pool1=nn.MaxPool2d(2), act1=act(),
+                conv2=nn.Conv2d(first, second, 3, padding=1), pool2=nn.MaxPool2d(2), act2=act(),
                 flatten=nn.Flatten(), hidden=nn.Linear(flat, self.hidden), act3=act(),
                 output=nn.Linear(self.hidden, shape.classes),
             )

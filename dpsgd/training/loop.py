@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from dpsgd.clipping.groups import Groups
 from dpsgd.clipping.rule import ClipRule, Info, State
 from dpsgd.data.bundle import Split
-from dpsgd.engine.checks import check_row_alone
+from dpsgd.engine.checks import check_row_alone, is_checked
 from dpsgd.engine.fixed import FixedState
 from dpsgd.engine.gradients import Combine, Engine, Loss, UnitGradients, Units
 from dpsgd.errors import PrivacyError
@@ -21,9 +21,6 @@ from dpsgd.telemetry.bias import compare
 from dpsgd.telemetry.recorder import Recorder, StepFacts
 from dpsgd.training.optim import CLIPPED, NOISED, SGD, Mechanism
 from dpsgd.training.step import NonFiniteError, Step, private_step
-
-CHECK_EVERY = 64
-"""A row is looked at alone in steps 1, 2, 4, 8 … and every so many."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +91,7 @@ class Trainer:
             gradients = self.engine.capture(
                 self.model, self.loss, inputs, targets, self.groups, units
             )
-        if not stochastic and len(inputs) and (step & (step - 1) == 0 or step % CHECK_EVERY == 0):
+        if len(inputs) and is_checked(self.model, step):
             generator = self.streams.generator("probe", step)
             row = int(torch.randint(len(inputs), (), generator=generator))
             check_row_alone(self.model, self.loss, inputs, targets, gradients.losses, row)
