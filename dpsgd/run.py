@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import sys
+import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +37,14 @@ def main() -> None:
     store = ConfigStore.instance()
     for file in sorted(config_folder("sweeps").glob("*.yaml")):
         store.store(group="sweep", name=file.stem, node=_sweep(file), package="_global_")
+    entry = hydra.main(
+        version_base="1.3", config_path=str(config_folder("conf")), config_name="config"
+    )(job)
     try:
-        hydra.main(
-            version_base="1.3", config_path=str(config_folder("conf")), config_name="config"
-        )(job)()
+        if {"--help", "-h"} & set(sys.argv[1:]):
+            _print_help(entry)
+        else:
+            entry()
     except (ConfigError, PrivacyError) as error:
         _leave(str(error), 2)
     except HydraException as error:
@@ -76,6 +84,15 @@ def job(config: DictConfig) -> None:
         console.print(one_line(outcome), soft_wrap=True)
         if outcome.tracked and HydraConfig.get().job.num == 0:
             console.print(outcome.tracked, soft_wrap=True)
+
+
+def _print_help(entry: Callable[[], None]) -> None:
+    """Print Hydra's help page with its long lists of options folded to 80 columns."""
+    page = io.StringIO()
+    with contextlib.redirect_stdout(page), contextlib.suppress(SystemExit):
+        entry()
+    for line in page.getvalue().splitlines():
+        print(textwrap.fill(line, 80, subsequent_indent="    ") if len(line) > 80 else line)  # noqa: T201
 
 
 def _plain(config: DictConfig) -> dict[str, Any]:

@@ -154,13 +154,13 @@ def label(plan: Plan) -> str:
     if cell.settings.mechanism == "neither":
         return f"baseline ε=∞ s{cell.settings.seed}"
     norm = getattr(cell.clip, "norm", None)
+    unit = " per user" if cell.clip.unit == "user" and cell.clip.name != "user_level" else ""
     threshold = f" C={norm:g}" if norm is not None else ""
     mechanism = "" if cell.settings.mechanism == "private" else f" {cell.settings.mechanism}"
     epsilon = cell.settings.epsilon if cell.private else math.inf
     epsilon = plan.epsilon if epsilon is None else epsilon
-    return (
-        f"{cell.clip.name}{threshold}{mechanism} ε={format_epsilon(epsilon)} s{cell.settings.seed}"
-    )
+    rule = f"{cell.clip.name}{unit}{threshold}{mechanism}"
+    return f"{rule} ε={format_epsilon(epsilon)} s{cell.settings.seed}"
 
 
 def _null(value: Any) -> Any:

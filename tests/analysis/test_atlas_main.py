@@ -23,10 +23,19 @@ def test_the_atlas_is_written_below_the_runs(tmp_path, capsys):
     out = tmp_path / "atlas"
     assert (out / "figures" / "map.png").read_bytes().startswith(PNG)
     assert "<svg" in (out / "figures" / "map.svg").read_text(encoding="utf-8")
+    rows = pd.read_csv(out / "figures" / "map.csv")
+    assert rows["rule"].tolist() == ["none", "flat"]
     table = pd.read_parquet(out / "cells.parquet")
     assert table["run_key"].nunique() == 4
     said = capsys.readouterr().out
-    for words in ("cells read   4", "left out     none", "baselines    2", "ε = 3", "map.svg"):
+    for words in (
+        "cells read   4",
+        "left out     none",
+        "baselines    2",
+        "ε = 3",
+        "map.svg",
+        "map.csv",
+    ):
         assert words in said
 
 

@@ -104,27 +104,6 @@ def test_rows_stand_in_the_order_of_the_figure(tmp_path):
     assert found == expected
 
 
-def test_only_seeds_are_averaged_and_other_settings_are_named(tmp_path):
-    cells = [
-        cell("per_layer", seed=seed, more=how, **{"config.clip.allocation": how})
-        for seed in range(2)
-        for how in ("equal", "global")
-    ]
-    named = conditions(_table(tmp_path, *cells, cell(seed=0), cell(seed=1)))
-    told = named.groupby("rule")["settings"].agg(set)
-    assert told["per_layer"] == {"clip.allocation=equal", "clip.allocation=global"}
-    assert told["flat"] == {""}
-    assert named.groupby("condition")["run_key"].nunique().tolist() == [2, 2, 2]
-
-
-def test_one_difference_is_named_once(tmp_path):
-    cells = [
-        cell(more=str(batch), batch=batch, **{"config.batch": batch, "config.b": str(batch)})
-        for batch in (64, 256)
-    ]
-    assert set(conditions(_table(tmp_path, *cells))["settings"]) == {"batch=64", "batch=256"}
-
-
 def test_private_cells_at_two_budgets_are_two_conditions(tmp_path):
     cells = [
         cell(seed=seed, more=str(e), epsilon=e * 0.999, epsilon_target=e)

@@ -175,6 +175,6 @@ def test_a_runs_dir_that_is_a_file_is_refused(tmp_path):
 def test_help_is_a_page(tmp_path):
     outcome = run(tmp_path, "--help")
     assert outcome.returncode == 0
-    for word in ("mechanism", "clip: flat, none, per_layer", "Examples"):
+    for word in ("mechanism", "clip: adaptive, adaptive_per_layer", "Examples"):
         assert word in outcome.stdout
     assert max(map(len, outcome.stdout.splitlines())) <= 80
