@@ -21,6 +21,7 @@ from analysis.cells import CellTable, LeftOut, one_row_each, read_cells
 from analysis.conditions import conditions
 from analysis.figures import map as map_figure
 from analysis.lettering import without_font
+from analysis.rows import row_table
 from analysis.table import unpaired
 from analysis.wording import counted, epsilon_text, plain_number
 
@@ -34,6 +35,7 @@ What is written, below the output folder:
   cells.parquet     one row per run, split, slice and metric, with every setting
   figures/map.png   rule and threshold by slice: kept, clip fraction, recall
   figures/map.svg   the same, for print
+  figures/map.csv   its rows, with every setting that differs between them
 With more than one data set or model, each has a map of its own
 (map-<data>-<model>-2.png), and map.png is the one with the most cells.
 
@@ -70,6 +72,8 @@ def write_atlas(table: pd.DataFrame, out: Path) -> list[Path]:
         # The number keeps names apart that differ in illegal letters only.
         stem = f"map-{_legal(data)}-{_legal(model)}-{place + 1}" if place else "map"
         files += style.save(map_figure.figure(part), out / "figures", stem, f"{data}, {model}")
+        files.append(out / "figures" / f"{stem}.csv")
+        row_table(part).to_csv(files[-1], index=False, encoding="utf-8")
     return files
 
 

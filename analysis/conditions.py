@@ -113,8 +113,9 @@ def _told(
     headings: list[list[str]] = [[] for _ in families]
     rows: list[list[str]] = [[] for _ in families]
     several = len(set(families.tolist())) > 1
-    for setting in found:
-        alike = pd.Series(setting.codes).groupby(families).transform("nunique") == 1
+    for setting in sorted(found, key=lambda setting: not setting.of_family):
+        values = pd.Series(setting.codes).groupby(families).transform("nunique")
+        alike = pd.Series(values).eq(1).tolist()
         for cell, word in enumerate(setting.words):
             shared = several and alike[cell] and not setting.of_rule
             if word:

@@ -94,7 +94,7 @@ def rare_below(table: pd.DataFrame) -> float:
 
 def _only(table: pd.DataFrame, name: str) -> object:
     found = list(table[name].dropna().unique()) if name in table else []
-    return getattr(found[0], "item", lambda: found[0])() if len(found) == 1 else None
+    return found[0] if len(found) == 1 else None
 
 
 def _counts(table: pd.DataFrame, metric: str, split: str) -> pd.DataFrame | None:

@@ -49,6 +49,8 @@ def main() -> None:
         _leave(str(error), 2)
     except HydraException as error:
         _leave(explain(error), 2)
+    except BrokenPipeError:
+        sys.exit(1)  # whoever read our output stopped reading
     except OSError as error:
         where = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         _leave(f"{where}. If that is in runs_dir, choose a folder that can be written to", 2)

@@ -1,6 +1,10 @@
+import os
 from pathlib import Path
 
 import pytest
+
+# Before torch is imported: two workers with two threads each would wait for one another.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -9,8 +9,11 @@ import numpy as np
 import pandas as pd
 
 from analysis.cells import one_row_each
-from analysis.conditions import conditions
+from analysis.conditions import conditions, named_cells
 from analysis.figures.map_view import MapView
+from analysis.figures.page import framed
+from analysis.settings import of_baselines
+from analysis.slices import declared_rare, rare_below
 from analysis.wording import epsilon_text, plain_number
 
 _LR_SCALE = {
@@ -24,13 +27,15 @@ def caption(table: pd.DataFrame, view: MapView) -> str:
     cells = one_row_each(table)
     sentences = [
         "Rows: clipping rule and threshold C; columns: slices of the data",
-        f"Data {cells['data'].iloc[0]}, model {cells['model'].iloc[0]}",
+        f"Data {cells['data'].iloc[0]}{_thinned(cells)}, model {cells['model'].iloc[0]}",
         _privacy(cells, conditions(table)),
         _seeds(view),
+        _pairs(view),
+        _baselines(table),
         _learning_rate(cells),
         _telemetry(table),
         _holdout(table),
-        _tail(view),
+        _tail(table, view),
         _holes(view),
     ]
     return " ".join(f"{sentence}." for sentence in sentences if sentence)
@@ -77,8 +82,37 @@ def _seeds(view: MapView) -> str:
 
 
 def _fewer(view: MapView) -> bool:
-    every = view.row_seeds[:, None]
-    return any(((panel.seeds > 0) & (panel.seeds < every)).any() for panel in view.panels)
+    return any(
+        ((panel.seeds > 0) & (panel.seeds < family.row_seeds[:, None])).any()
+        for family in view.families
+        for panel in family.panels
+    )
+
+
+def _pairs(view: MapView) -> str:
+    if not any(panel.signed for family in view.families for panel in family.panels):
+        return ""
+    return (
+        "A cell and its baseline, the one of the same seed, share initial weights and test"
+        " examples; batches and noise are each run's own"
+    )
+
+
+def _baselines(table: pd.DataFrame) -> str:
+    pairs = of_baselines(named_cells(table))
+    if not pairs:
+        return ""
+    own, others = (", ".join(words) for words in zip(*pairs, strict=True))
+    return f"Baselines have {own}; all other rows {others}"
+
+
+def _thinned(cells: pd.DataFrame) -> str:
+    """Return what is declared of the tail, where it is the same for all cells."""
+    columns = {key: f"config.data.{key}" for key in ("class", "keep", "profile")}
+    found = {key: set(cells[name]) for key, name in columns.items() if name in cells}
+    same = {key: next(iter(values)) for key, values in found.items() if len(values) == 1}
+    told = [f"data.{key}={_listed([value])}" for key, value in same.items() if pd.notna(value)]
+    return f" ({', '.join(told)})" if told else ""
 
 
 def _learning_rate(cells: pd.DataFrame) -> str:
@@ -109,16 +143,29 @@ def _holdout(table: pd.DataFrame) -> str:
     return "Recall: the test examples are not covered by ε" if raw else ""
 
 
-def _tail(view: MapView) -> str:
-    kinds = {column.kind for column in view.columns if column.tail}
-    named = {
-        "rarity": "the rarest band",
-        "label": "labels with at most half of the median label's training examples",
-    }
-    found = [words for kind, words in named.items() if kind in kinds]
-    return f"Framed: the tail ({' and '.join(found)})" if found else ""
+def _tail(table: pd.DataFrame, view: MapView) -> str:
+    tails = [column for family in view.families for column in family.columns if column.tail]
+    if not tails:
+        return ""
+    reasons = ["the rarest band"] if any(column.kind == "rarity" for column in tails) else []
+    reasons += _rare_labels(table) if any(column.kind == "label" for column in tails) else []
+    of_one = f": {framed(tails)}" if len(view.families) == 1 else ""
+    return f"Framed: the tail ({' and '.join(reasons)}){of_one}"
+
+
+def _rare_labels(table: pd.DataFrame) -> list[str]:
+    named = conditions(table)
+    found: dict[str, None] = {}
+    for _, part in named.groupby("family"):
+        own = table.loc[table["run_key"].isin(list(part["run_key"])), :]
+        if declared_rare(own):
+            share = plain_number(rare_below(own))
+            found[f"labels of which training keeps a share below {share}"] = None
+        else:
+            found["labels with at most half of the median label's training examples"] = None
+    return [" or ".join(found)]
 
 
 def _holes(view: MapView) -> str:
-    empty = any(np.isnan(panel.mean).any() for panel in view.panels)
+    empty = any(np.isnan(panel.mean).any() for family in view.families for panel in family.panels)
     return "Hatched (–): no value, or too few examples for one" if empty else ""

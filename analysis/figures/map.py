@@ -16,8 +16,9 @@ from matplotlib.figure import Figure
 
 from analysis import style
 from analysis.figures.caption import caption
-from analysis.figures.layout import ABOUT, LEADING, MARGIN, Layout, lay_out
-from analysis.figures.map_view import MapView, map_view
+from analysis.figures.layout import ABOUT, LEADING, MARGIN, Layout
+from analysis.figures.map_view import Family, MapView, map_view
+from analysis.figures.page import FAMILY, Block, lay_out
 from analysis.figures.panels import Panel
 from analysis.figures.tiles import draw_names, draw_tiles
 from analysis.lettering import fonts_for, one_line, wrap
@@ -26,8 +27,9 @@ from analysis.lettering import fonts_for, one_line, wrap
 def figure(table: pd.DataFrame) -> Figure:
     """Draw the map of the cells of one data set and one model.
 
-    ``table`` is ``read_cells(...).table``, or any part of it that holds whole cells. Panels stand
-    below or beside each other, whichever is larger when printed on a page.
+    ``table`` is ``read_cells(...).table``, or any part of it that holds whole cells. Every family
+    (cells that agree in data, model, slices and owners) has panels of its own, below a heading.
+    Panels stand below or beside each other, whichever is larger when printed on a page.
 
     Raises ``ValueError``: no cells, or cells of more than one data set or model.
     """
@@ -37,26 +39,61 @@ def figure(table: pd.DataFrame) -> Figure:
 
 
 def _draw(view: MapView, words: str) -> Figure:
-    layout = lay_out(view)
-    wide, high = layout.size
+    page = lay_out(view)
+    wide, high = page.size
+    notes = "\n".join(wrap(note, wide - 2 * MARGIN, style.TEXT) for note in view.notes)
     text = wrap(words, wide - 2 * MARGIN, style.TEXT)
-    high += (text.count("\n") + 1) * LEADING * style.TEXT + 2 * MARGIN
-    drawn = style.Page(figsize=(wide, high), facecolor=style.PAPER)
-    for place, panel in enumerate(view.panels):
-        corner = layout.corner(place)
+    below = _high(notes, style.TEXT), _high(text, style.TEXT)
+    drawn = style.Page(figsize=(wide, high + sum(below)), facecolor=style.PAPER)
+    for block, family in zip(page.blocks, view.families, strict=True):
+        _heading(drawn, block)
+        _family(drawn, block, family)
+    _below(drawn, high, notes, style.TEXT, "notes")
+    _below(drawn, high + below[0], text, style.TEXT, "caption")
+    return drawn
+
+
+def _family(drawn: Figure, block: Block, family: Family) -> None:
+    layout = block.layout
+    for place, panel in enumerate(family.panels):
+        x, y = layout.corner(place)
+        corner = (x, y + block.top)
         axes = _axes(drawn, corner, layout.grid.size)
-        draw_tiles(axes, layout.grid, panel, view.row_seeds.tolist())
-        draw_names(axes, layout.grid, view.columns, layout.names)
-        _title(axes, layout, f"{'abc'[place]}  {panel.title}", layout.abouts[place])
+        draw_tiles(axes, layout.grid, panel, family.row_seeds.tolist())
+        draw_names(axes, layout.grid, family.columns, layout.names)
+        _title(axes, layout, place, f"{'abc'[place]}  {panel.title}")
         if place == 0 or layout.labels_each:
-            _row_labels(axes, layout, view)
+            _row_labels(axes, layout, family)
         else:
             axes.set_yticks([])
-        _bar(drawn, (corner[0], corner[1] + layout.grid.size[1]), panel)
-    drawn.text(MARGIN / wide, MARGIN / high, text, va="bottom", fontsize=style.TEXT,
-               color=style.INK, linespacing=1.25, parse_math=False,
-               fontfamily=list(fonts_for(text)), gid="caption")  # fmt: skip
-    return drawn
+        if layout.bars[place]:
+            _bar(drawn, (x, corner[1] + layout.grid.size[1]), panel)
+
+
+def _heading(drawn: Figure, block: Block) -> None:
+    if not block.heading:
+        return
+    wide, high = drawn.get_size_inches()
+    x, y = MARGIN / wide, 1 - block.heading_top / high
+    drawn.text(x, y, block.heading, va="top", fontsize=FAMILY, fontweight="bold", color=style.INK,
+               linespacing=1.25, parse_math=False, fontfamily=list(fonts_for(block.heading)),
+               gid="heading")  # fmt: skip
+    y -= (block.heading.count("\n") + 1) * LEADING * FAMILY / high
+    drawn.text(x, y, block.framed, va="top", fontsize=style.TEXT, color=style.TAIL,
+               linespacing=1.25, parse_math=False, fontfamily=list(fonts_for(block.framed)),
+               gid="framed")  # fmt: skip
+
+
+def _high(text: str, points: float) -> float:
+    return (text.count("\n") + 1) * LEADING * points + 2 * MARGIN if text else 0.0
+
+
+def _below(drawn: Figure, top: float, text: str, points: float, gid: str) -> None:
+    wide, high = drawn.get_size_inches()
+    if text:
+        drawn.text(MARGIN / wide, 1 - (top + MARGIN) / high, text, va="top", fontsize=points,
+                   color=style.INK, linespacing=1.25, parse_math=False,
+                   fontfamily=list(fonts_for(text)), gid=gid)  # fmt: skip
 
 
 def _axes(drawn: Figure, corner: tuple[float, float], size: tuple[float, float]) -> Axes:
@@ -70,22 +107,23 @@ def _axes(drawn: Figure, corner: tuple[float, float], size: tuple[float, float])
     return axes
 
 
-def _title(axes: Axes, layout: Layout, title: str, about: str) -> None:
-    high = layout.above_names
-    axes.text(0, -high, about, va="top", fontsize=ABOUT, color=style.MUTED, linespacing=1.2)
+def _title(axes: Axes, layout: Layout, panel: int, title: str) -> None:
+    high = layout.above_names(panel)
+    axes.text(0, -high, layout.abouts[panel], va="top", fontsize=ABOUT, color=style.MUTED,
+              linespacing=1.2)  # fmt: skip
     axes.set_title(title, loc="left", y=1.0, pad=high * 72 + 2.5, fontweight="bold",
                    fontsize=style.HEADING, color=style.INK)  # fmt: skip
 
 
-def _row_labels(axes: Axes, layout: Layout, view: MapView) -> None:
+def _row_labels(axes: Axes, layout: Layout, family: Family) -> None:
     grid = layout.grid
     middle = [top + grid.tile[1] / 2 for top in grid.top]
-    axes.set_yticks(middle, [row.label for row in view.rows], fontsize=style.TEXT)
-    for row, y, label in zip(view.rows, middle, axes.get_yticklabels(), strict=True):
+    axes.set_yticks(middle, [row.label for row in family.rows], fontsize=style.TEXT)
+    for row, y, label in zip(family.rows, middle, axes.get_yticklabels(), strict=True):
         label.set(color=style.INK, va="bottom" if row.detail else "center_baseline")
         if row.detail:
             _left_text(axes, 0.05, y, row.detail, style.SMALL, ha="right", va="top")
-    for _, run in groupby(enumerate(view.rows), key=lambda pair: (pair[1].group, pair[1].note)):
+    for _, run in groupby(enumerate(family.rows), key=lambda pair: (pair[1].group, pair[1].note)):
         place, row = next(run)
         bold: dict[str, Any] = {"fontweight": "bold", "color": style.INK, "ha": "left"}
         bold["va"] = "bottom" if row.note else "center_baseline"

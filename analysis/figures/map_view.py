@@ -1,17 +1,19 @@
-"""What the map shows, as arrays and words: rows, columns and three panels. Draws nothing."""
+"""What the map shows, as arrays and words: families of rows, columns, panels. Draws nothing."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from analysis.conditions import conditions
-from analysis.figures.panels import Cells, Panel, clip_fraction, kept, recall
+from analysis.figures.notes import Notes
+from analysis.figures.panels import Cells, Panel, clip_fraction, kept, on_one_scale, recall
 from analysis.slices import SliceColumn, slice_columns
 from analysis.table import unpaired
 from analysis.wording import counted, epsilon_text
@@ -21,7 +23,10 @@ _MECHANISMS = {"clip_only": "clip only", "noise_only": "noise only", "neither": 
 
 @dataclass(frozen=True)
 class MapRow:
-    """A condition: ``group`` and ``note`` are shared by neighbours, ``label`` is its own."""
+    """A condition: ``group`` and ``note`` are shared by neighbours, ``label`` is its own.
+
+    ``detail`` holds the settings that tell it from other rows, as far as there is room for them.
+    """
 
     group: str
     note: str
@@ -31,39 +36,56 @@ class MapRow:
 
 
 @dataclass(frozen=True)
-class MapView:
-    """Everything that is drawn; ``row_seeds`` is ``[rows]``."""
+class Family:
+    """Conditions on the same data and model, with slices, a tail and panels of their own.
 
+    ``heading`` holds what is told of all of them, ``key=value``; ``row_seeds`` is ``[rows]``.
+    """
+
+    heading: tuple[str, ...]
     rows: tuple[MapRow, ...]
     columns: tuple[SliceColumn, ...]
     panels: tuple[Panel, ...]
     row_seeds: np.ndarray
 
+
+@dataclass(frozen=True)
+class MapView:
+    """Everything that is drawn; ``notes`` are the settings that rows had no room for, in full."""
+
+    families: tuple[Family, ...]
+    notes: tuple[str, ...]
+
     @property
     def spread(self) -> bool:
         """Whether any tile has a spread over seeds."""
-        return any(np.isfinite(panel.sd).any() for panel in self.panels)
+        panels = [panel for family in self.families for panel in family.panels]
+        return any(np.isfinite(panel.sd).any() for panel in panels)
+
+    @property
+    def row_seeds(self) -> np.ndarray:
+        """Number of seeds of every row, family by family."""
+        return np.concatenate([family.row_seeds for family in self.families])
 
 
 def map_view(table: pd.DataFrame) -> MapView:
-    """Arrange the cells of one data set and model as rows, slices and panels.
+    """Arrange the cells of one data set and model as families, rows, slices and panels.
 
     Raises ``ValueError``: no rows, or cells of more than one data set or model.
     """
     _one_setting(table)
     named = conditions(table)
-    columns = slice_columns(table)
-    first = named.drop_duplicates("condition")
-    row_seeds = named.groupby("condition").agg(seeds=("replicate", "nunique"))["seeds"].to_numpy()
-    rows = _rows(first, row_seeds)
-    plain = np.array([row.part == "baseline" for row in rows])
-    cells = Cells(table, named, columns, plain)
-    return MapView(
-        rows=tuple(rows),
-        columns=tuple(columns),
-        panels=(kept(cells), clip_fraction(cells), recall(cells, len(unpaired(table)))),
-        row_seeds=row_seeds,
-    )
+    seeds = named.groupby("condition").agg(seeds=("replicate", "nunique"))["seeds"].to_numpy()
+    notes = Notes(Counter(w for words in _rows_of(named)["settings"] for w in words))
+    rows = _rows(_rows_of(named), seeds, notes)
+    families = [
+        _family(table, named, part, rows, seeds) for _, part in named.groupby("family", sort=True)
+    ]
+    panels = iter(on_one_scale([panel for family in families for panel in family.panels]))
+    families = [
+        replace(family, panels=tuple(next(panels) for _ in family.panels)) for family in families
+    ]
+    return MapView(tuple(families), notes.in_full())
 
 
 def _one_setting(table: pd.DataFrame) -> None:
@@ -73,19 +95,45 @@ def _one_setting(table: pd.DataFrame) -> None:
         raise ValueError(f"a map needs cells of one data set and one model, not {pairs or 'none'}")
 
 
-def _rows(first: pd.DataFrame, row_seeds: np.ndarray) -> list[MapRow]:
+def _rows_of(named: pd.DataFrame) -> pd.DataFrame:
+    return named.drop_duplicates("condition")
+
+
+def _family(
+    table: pd.DataFrame,
+    named: pd.DataFrame,
+    part: pd.DataFrame,
+    rows: Sequence[MapRow],
+    seeds: np.ndarray,
+) -> Family:
+    keys = list(part["run_key"])
+    places = [int(condition) for condition in _rows_of(part)["condition"]]
+    columns = tuple(slice_columns(table.loc[table["run_key"].isin(keys), :]))
+    plain = np.array([rows[place].part == "baseline" for place in places])
+    cells = Cells(table, named, columns, places, plain)
+    without = len(set(unpaired(table)) & set(keys))
+    return Family(
+        heading=part["heading"].iloc[0],
+        rows=tuple(rows[place] for place in places),
+        columns=columns,
+        panels=(kept(cells), clip_fraction(cells), recall(cells, without)),
+        row_seeds=seeds[places],
+    )
+
+
+def _rows(first: pd.DataFrame, row_seeds: np.ndarray, notes: Notes) -> list[MapRow]:
     private = first["part"] == "private"
     several = first.loc[private, "shown_epsilon"].nunique(dropna=False) > 1
     usual = np.bincount(row_seeds).argmax()
     rows: list[MapRow] = []
     for condition, seeds in zip(first.to_dict("records"), row_seeds, strict=True):
         group, note = _group(condition, several)
-        details = [condition["settings"]] if condition["settings"] else []
-        if seeds != usual:
-            details.append(counted(int(seeds), "seed"))
+        detail = notes.short(
+            condition["settings"], "" if seeds == usual else counted(seeds, "seed")
+        )
         clip_norm = condition["clip_norm"]
         label = "" if math.isnan(clip_norm) else f"C = {clip_norm:g}"
-        rows.append(MapRow(group, note, label, ", ".join(details), condition["part"]))
+        rows.append(MapRow(group, note, label, detail, condition["part"]))
     return rows
 
 

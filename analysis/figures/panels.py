@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -39,25 +40,26 @@ class Panel:
 
 @dataclass(frozen=True)
 class Cells:
-    """The cells of a map: ``named`` by ``conditions``; ``plain`` marks the baseline rows."""
+    """The cells of a map: ``named`` by ``conditions``, of which ``rows`` are drawn.
+
+    ``plain`` marks the baselines among them.
+    """
 
     table: pd.DataFrame
     named: pd.DataFrame
-    columns: list[SliceColumn]
+    columns: Sequence[SliceColumn]
+    rows: Sequence[int]
     plain: np.ndarray
 
     def arrays(self, metric: str, split: str, column: str) -> tuple[np.ndarray, ...]:
         """Return mean, sd and seeds of ``column``, each ``[rows, columns]``."""
         chosen = (self.table["metric"] == metric) & (self.table["split"] == split)
-        rows = self.table.loc[chosen]
+        own = self.named.loc[self.named["condition"].isin(list(self.rows)), "run_key"]
+        rows = self.table.loc[chosen & self.table["run_key"].isin(list(own))]
         if column == "difference":
             rows = against_baseline(rows, self.table)
         found = over_seeds(rows, self.named, column).set_index(["condition", "slice_kind", "slice"])
-        every = [
-            (row, column.kind, column.name)
-            for row in range(len(self.plain))
-            for column in self.columns
-        ]
+        every = [(row, column.kind, column.name) for row in self.rows for column in self.columns]
         filled = found[["mean", "sd", "seeds"]].reindex(pd.MultiIndex.from_tuples(every))
         values = filled.to_numpy(float).reshape(len(self.plain), len(self.columns), 3)
         return values[..., 0], values[..., 1], np.nan_to_num(values[..., 2])
@@ -123,7 +125,7 @@ def recall(cells: Cells, without: int) -> Panel:
     reach = max(0.2, _reach(np.abs(compared)))  # a change of .01 must not look like a loss
     return Panel(
         title="Recall − baseline recall",
-        about=f"test split, paired seed by seed; the baseline row is recall itself{but}",
+        about=f"test split, minus the baseline of the same seed, whose row is recall itself{but}",
         dark="dark: recall lost",
         mean=mean,
         sd=sd,
@@ -133,6 +135,16 @@ def recall(cells: Cells, without: int) -> Panel:
         limits=(-reach, reach),
         signed=True,
     )
+
+
+def on_one_scale(panels: Sequence[Panel]) -> list[Panel]:
+    """Return panels of one title with the widest of their limits, so that colours compare."""
+    widest: dict[str, tuple[float, float]] = {}
+    for panel in panels:
+        if np.isfinite(panel.mean[~panel.plain]).any():  # else its limits say nothing
+            low, high = widest.get(panel.title, panel.limits)
+            widest[panel.title] = (min(low, panel.limits[0]), max(high, panel.limits[1]))
+    return [replace(panel, limits=widest.get(panel.title, panel.limits)) for panel in panels]
 
 
 def _rows_of(plain: np.ndarray, level: np.ndarray, change: np.ndarray) -> np.ndarray:
