@@ -8,7 +8,7 @@ noise multipliers could be subtracted away.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal
 
@@ -30,7 +30,7 @@ class Streams:
     cells, ``epoch`` counts the times that this run had to start a new key.
     """
 
-    key: bytes
+    key: bytes = field(repr=False)
     run_key: str
     epoch: int = 0
 

@@ -1,6 +1,6 @@
 """Accounting: what an event costs, and the noise or the steps that a budget allows."""
 
-from dpsgd.accounting.accountant import Accountant, Relation, neighbouring_relation
+from dpsgd.accounting.accountant import Accountant, Relation, check_certified, neighbouring_relation
 from dpsgd.accounting.calibration import largest_steps
 from dpsgd.accounting.delta import check_delta, default_delta
 from dpsgd.accounting.describe import format_delta, format_epsilon, unit_text
@@ -15,6 +15,7 @@ __all__ = [
     "Accountant",
     "DpEvent",
     "Relation",
+    "check_certified",
     "check_delta",
     "default_delta",
     "format_delta",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import ClassVar, Literal, Protocol, get_args
 
 from dpsgd.accounting.library import DpEvent, NeighboringRelation
-from dpsgd.errors import ConfigError, did_you_mean
+from dpsgd.errors import ConfigError, PrivacyError, did_you_mean
 
 Relation = Literal["add_or_remove_one", "replace_one", "replace_special"]
 """The neighbouring relation; ``replace_special`` is zero-out."""
@@ -48,6 +48,14 @@ class Accountant(Protocol):
 
         """
         ...
+
+
+def check_certified(name: str, epsilon: float, pld: float | str | None) -> None:
+    """Raise PrivacyError if an accountant claims clearly less than PLD, which is nearly exact."""
+    if isinstance(pld, float) and math.isfinite(pld) and epsilon < pld / 1.05:
+        raise PrivacyError(
+            f"accountant={name} says ε = {epsilon:.4g} where PLD says {pld:.4g}: it cannot certify"
+        )
 
 
 def neighbouring_relation(relation: str) -> NeighboringRelation:

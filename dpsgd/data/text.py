@@ -182,6 +182,11 @@ class Text(TailedSource):
 
     def _notes(self) -> tuple[str, ...]:
         notes: list[str] = []
+        if self.task == "tokens":
+            notes.append(
+                f"a record is a window of {self.context} tokens: with records as units, ε is that "
+                "of a window, and a text may be several; the token after a window begins the next"
+            )
         if self.level == "characters":
             computed = self.vocabulary is None
             notes.append(f"vocabulary {COMPUTED}" if computed else "the vocabulary is declared")

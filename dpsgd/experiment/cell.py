@@ -14,7 +14,12 @@ import torch
 from analysis import schema
 from dpsgd.errors import PrivacyError
 from dpsgd.experiment.files import check_folder, read_json, write_json, write_text, write_whole
-from dpsgd.experiment.ledger import check_attempt, ledger_of, ledger_page
+from dpsgd.experiment.ledger import (
+    check_attempt,
+    holdout_is_public,
+    ledger_of,
+    ledger_page,
+)
 from dpsgd.experiment.plan import Plan, Prepared, solve
 from dpsgd.experiment.record import (
     Status,
@@ -125,7 +130,8 @@ def _train(
 
 def _evaluate(plan: Plan, folder: Path) -> pd.DataFrame:
     prepared, cell, bundle = plan.prepared, plan.prepared.cell, plan.prepared.bundle
-    release = "public" if bundle.holdout == "public" and cell.private else "private"
+    release = "public" if cell.private and holdout_is_public(bundle) else "private"
+    of_train = cell.slices.kinds_of_train()
     tail = cell.slices.tail_classes(bundle)
     tables, rows = [], []
     for split in (bundle.validation, bundle.test):
@@ -141,7 +147,12 @@ def _evaluate(plan: Plan, folder: Path) -> pd.DataFrame:
         )  # fmt: skip
     table = pd.concat(tables, ignore_index=True)
     write_whole(folder / schema.PREDICTIONS_FILE, lambda p: table.to_parquet(p, index=False))
-    return pd.concat(rows, ignore_index=True)
+    found = pd.concat(rows, ignore_index=True)
+    if of_train:
+        # These slices are made from training records, and the worst slice may be one of them.
+        private = found["slice_kind"].isin(sorted(of_train)) | (found["metric"] == "tail_worst")
+        found.loc[private, "release"] = "private"
+    return found
 
 
 def _with_heartbeat(progress: Progress, status: Status, every: float = 5.0) -> Progress:

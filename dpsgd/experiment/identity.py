@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import sys
-from pathlib import Path
 from typing import Any
 
+from dpsgd.experiment.own_code import own_code
 from dpsgd.experiment.parts import plain
 from dpsgd.experiment.settings import Cell
 
@@ -33,29 +32,18 @@ def run_key(cell: Cell, fingerprint: str) -> str:
     """Return 16 hex digits: SHA-256 of the typed configuration, the data and the code's version.
 
     ``fingerprint`` is the data's SHA-256. The tracker and ``runs_dir`` do not matter. Parts of the
-    user's own enter with the SHA-256 of their file: an edited model that kept its key would draw
+    user's own enter with the SHA-256 of their files: an edited model that kept its key would draw
     the same noise for another sum, and the two could be subtracted.
     """
     identity = {
         "config": _result_config(cell),
         "data": fingerprint,
         "result_version": RESULT_VERSION,
-        "own_code": own_code(cell),
+        "own_code": own_code(_targets(_result_config(cell))),
     }
     # Python writes Infinity without quotes, so that it is not the word "inf".
     text = json.dumps(identity, sort_keys=True, ensure_ascii=True, allow_nan=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def own_code(cell: Cell) -> dict[str, str]:
-    """Return module name to SHA-256 of its file, for every part that is not this package's."""
-    modules = {target.rpartition(".")[0] for target in _targets(_result_config(cell))}
-    return {
-        name: hashlib.sha256(Path(file).read_bytes()).hexdigest()
-        for name in sorted(modules)
-        if name.partition(".")[0] != "dpsgd"
-        and (file := getattr(sys.modules.get(name), "__file__", None))
-    }
 
 
 def flat_config(cell: Cell) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from dpsgd.accounting import format_delta, format_epsilon, unit_text
+from dpsgd.data.bundle import Bundle
 from dpsgd.experiment.identity import RESULT_VERSION, cell_config, infinities_as_words
 from dpsgd.experiment.parts import plain
 from dpsgd.experiment.plan import Plan
@@ -83,7 +84,7 @@ def ledger_of(plan: Plan) -> dict[str, Any]:
 def not_covered(plan: Plan) -> list[str]:
     """Return a sentence for everything that a run releases outside ε."""
     prepared, cell = plan.prepared, plan.prepared.cell
-    holdout = prepared.bundle.holdout
+    bundle = prepared.bundle
     found: list[str] = []
     if not isinstance(cell.telemetry, Off):
         found += [
@@ -97,9 +98,23 @@ def not_covered(plan: Plan) -> list[str]:
     else:
         found.append("training loss in the progress bar")
     found.append(
-        f"evaluation.parquet and predictions.parquet: read from validation and test data, declared "
-        f"{holdout}" + ("" if holdout == "public" else "; reading them raw is not in ε")
+        "evaluation.parquet and predictions.parquet: read from validation and test data, "
+        + (
+            "declared public"
+            if holdout_is_public(bundle)
+            else "which are not public; reading them raw is not in ε"
+        )
     )
+    if any(split.user is not None for split in (bundle.validation, bundle.test)):
+        found.append(
+            "validation and test records of users who may also own training records: what is read "
+            "from them is about the same people"
+        )
+    if cell.slices.kinds_of_train():
+        found.append(
+            f"slices {', '.join(sorted(cell.slices.kinds_of_train()))}, with their n, and the "
+            "worst slice, wherever they are shown: made from training records"
+        )
     found += [
         "hyper-parameters, rule and C chosen by looking at other runs on the same data",
         "stopping on a gradient that is not finite, with the example's index in the message, or on "
@@ -108,6 +123,14 @@ def not_covered(plan: Plan) -> list[str]:
         "other runs on the same data: ε is of this run alone",
     ]
     return found
+
+
+def holdout_is_public(bundle: Bundle) -> bool:
+    """Whether what is read from validation and test may be shown: they are declared public, and
+    are not known to be about users, who may own training records too.
+    """
+    held_out = (bundle.validation, bundle.test)
+    return bundle.holdout == "public" and all(split.user is None for split in held_out)
 
 
 def environment() -> dict[str, Any]:

@@ -12,10 +12,24 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dpsgd.accounting import PLD, Accountant, Relation, check_delta, default_delta
+from dpsgd.accounting import (
+    PLD,
+    Accountant,
+    Relation,
+    check_certified,
+    check_delta,
+    default_delta,
+)
+from dpsgd.clipping.checks import check_rule
 from dpsgd.clipping.rule import ClipRule
 from dpsgd.engine import Bookkeeping, clip_groups
-from dpsgd.engine.checks import check_engine, check_row_alone, check_rows_apart, is_checked
+from dpsgd.engine.checks import (
+    check_engine,
+    check_row_alone,
+    check_rows_apart,
+    is_checked,
+    quiet,
+)
 from dpsgd.engine.fixed import FixedState
 from dpsgd.engine.gradients import Combine, Engine, Loss, Units
 from dpsgd.errors import ConfigError, PrivacyError
@@ -71,6 +85,8 @@ class PrivateTraining:
             run, and the guarantee is void against anyone who knows it.
         ledger: folder for ``ledger.json`` and ``ledger.md``.
         device: of model and batches.
+        fingerprint: with a seed: a text that changes whenever data or code do, such as their hash.
+            Two runs that share seed, settings and fingerprint share their noise.
 
     Raises:
         ConfigError: settings that cannot be used, or a model that mixes rows (at the first step,
@@ -83,7 +99,7 @@ class PrivateTraining:
         users: int | None = None, max_records_per_user: int | None = None,
         combine: Combine = "average", loss: Loss = cross_entropy, engine: Engine | None = None,
         accountant: Accountant | None = None, seed: int | None = None,
-        ledger: str | Path | None = None, device: str = "cpu",
+        ledger: str | Path | None = None, device: str = "cpu", fingerprint: str | None = None,
     ) -> None:  # fmt: skip
         if rule.partition is not None:
             raise ConfigError("clip", rule.name, "needs slices; use it with python -m dpsgd.run")
@@ -95,9 +111,14 @@ class PrivateTraining:
         self.accountant = accountant or PLD("pld", 1e-4)
         if not self.accountant.certifies:
             raise ConfigError("accountant", self.accountant.name, "is no upper bound on ε")
+        if seed is not None and fingerprint is None:
+            raise ConfigError(
+                "fingerprint", None, "a seed needs a fingerprint of data and code: the same noise "
+                "on other data can be subtracted away. Without a seed the system's own is used",
+            )  # fmt: skip
         self.combine: Combine | None = combine if rule.unit == "user" else None
         self.sampler = _sampler(rule, budget, records, users, max_records_per_user, combine)
-        self.delta = budget.delta or default_delta(self.sampler.n_units)
+        self.delta = default_delta(self.sampler.n_units) if budget.delta is None else budget.delta
         check_delta(self.delta, self.sampler.n_units)
         self.groups = clip_groups(model, rule.granularity)
         self.noise_multiplier = self.accountant.calibrate(
@@ -108,14 +129,18 @@ class PrivateTraining:
         self.epsilon = self.accountant.epsilon(event, budget.relation, self.delta)
         if self.epsilon > budget.epsilon:
             raise PrivacyError(f"ε = {self.epsilon} is above the budget {budget.epsilon}")
+        if accountant is not None:
+            pld = PLD("pld", 1e-4).epsilon(event, budget.relation, self.delta)
+            check_certified(self.accountant.name, self.epsilon, pld)
+        check_rule(rule, self.groups, self.sampler.expected_units)
         self.state = rule.bind(self.groups, self.noise_multiplier, self.sampler.expected_units)
         self.seeded = seed is not None
         self.device = device
-        self._streams = self._keyed(seed)
+        self._streams = self._keyed(seed, fingerprint or "", records)
         self._fixed = FixedState.of(model)
         self._taken = 0
         self._pending: Draw | None = None
-        self._checked = False
+        self._checked = self._broken = False
         self.ledger = self._ledger()
         if ledger is not None:
             write_json(Path(ledger) / "ledger.json", self.ledger)
@@ -124,6 +149,7 @@ class PrivateTraining:
     def __iter__(self) -> Iterator[Tensor]:
         """Yield the record positions of each remaining step's batch; it may be empty."""
         while self._taken < self.budget.steps:
+            self._check_whole()
             draw = self.sampler.draw(self._streams.generator("sampling", self._taken + 1))
             self._pending = draw
             yield draw.records
@@ -141,6 +167,7 @@ class PrivateTraining:
         raw: they are outside ε. Raises PrivacyError for a step without a draw, rows that are not
         the draw's, and gradients that are not finite.
         """
+        self._check_whole()
         draw = self._pending
         if draw is None:
             raise PrivacyError("no batch was drawn for this step: iterate over this object")
@@ -156,23 +183,32 @@ class PrivateTraining:
             units = Units.of(draw.unit.to(inputs.device), draw.units, self.combine)
         gradients = self.engine.capture(self.model, self.loss, inputs, targets, self.groups, units)
         step = self._taken + 1
-        if len(inputs) and is_checked(self.model, step):
+        self._fixed.check(self.model)
+        if len(inputs) and is_checked(step):
             generator = self._streams.generator("probe", step)
             row = int(torch.randint(len(inputs), (), generator=generator))
             check_row_alone(self.model, self.loss, inputs, targets, gradients.losses, row)
+        self._broken = True  # until all of the step is done: its noise must not serve twice
         result = private_step(
             gradients, self.rule, self.state, self.groups, {}, clipping=True,
             noise_multiplier=self.noise_multiplier, expected_units=self.sampler.expected_units,
             generator=self._streams.generator("noise", step, self.device),
         )  # fmt: skip
-        self.state = self.rule.update(self.state, result.answer.cpu())
         noise = result.noise or {}
+        update = {name: mean + noise[name] for name, mean in result.mean.items()}
+        self.state = self.rule.update(self.state, result.answer.cpu())
         for name, parameter in self.model.named_parameters():
             if parameter.requires_grad:
-                parameter.grad = result.mean[name] + noise[name]
-        self._fixed.check(self.model)
-        self._taken, self._pending = step, None
+                parameter.grad = update[name]
+        self._taken, self._pending, self._broken = step, None, False
         return gradients.losses
+
+    def _check_whole(self) -> None:
+        if self._broken:
+            raise PrivacyError(
+                "a step failed after its noise was drawn; repeating it would use that noise twice. "
+                "Start again with a new PrivateTraining, whose ε adds to this one's"
+            )
 
     def _check(self, inputs: Tensor, targets: Tensor) -> None:
         """Try the model on synthetic rows in the shape of the first batch, never on its values."""
@@ -183,15 +219,29 @@ class PrivateTraining:
             if inputs.is_floating_point()
             else torch.randint(2, size, generator=generator, dtype=inputs.dtype)
         )
-        zeros = torch.zeros((PROBED, *targets.shape[1:]), dtype=targets.dtype)
-        rows, goals = like.to(inputs.device), zeros.to(targets.device)
+        rows = like.to(inputs.device)
+        with torch.no_grad():
+            classes = quiet(self.model)(rows[:2]).shape[-1]
+        size = (PROBED, *targets.shape[1:])
+        goals = (
+            torch.rand(size, generator=generator, dtype=targets.dtype)
+            if targets.is_floating_point()
+            else torch.randint(classes, size, generator=generator, dtype=targets.dtype)
+        ).to(targets.device)
         check_rows_apart(self.model, self.loss, rows, goals)
         check_engine(self.engine, self.model, self.loss, rows, goals, self.groups)
         self._checked = True
 
-    def _keyed(self, seed: int | None) -> Streams:
-        described = repr((plain(self.rule), self.budget, self.noise_multiplier, self.groups))
-        run_key = hashlib.sha256(described.encode()).hexdigest()[:16]
+    def _keyed(self, seed: int | None, fingerprint: str, records: int | Tensor) -> Streams:
+        owners = records.tolist() if isinstance(records, Tensor) else records
+        described = repr((
+            plain(self.rule), self.budget, self.noise_multiplier, self.groups, self.combine, owners,
+            self.sampler.n_units, fingerprint, type(self.engine).__name__,
+        ))  # fmt: skip
+        digest = hashlib.sha256(described.encode())
+        for name, value in self.model.state_dict().items():
+            digest.update(name.encode() + value.detach().cpu().contiguous().numpy().tobytes())
+        run_key = digest.hexdigest()[:16]
         if seed is not None:
             return Streams.from_seed(seed, run_key)
         return Streams(secrets.token_bytes(32), run_key)
@@ -241,8 +291,8 @@ class PrivateTraining:
 
 SEEDED_LOOP = (
     "Randomness is keyed by a seed: the guarantee is void against anyone who knows it, and two "
-    "runs with one seed on different data draw the same noise, which can be subtracted. Research "
-    "runs only."
+    "runs with one seed and one fingerprint on different data draw the same noise, which can be "
+    "subtracted. Research runs only."
 )
 FROM_THE_SYSTEM = (
     "Randomness is keyed by 256 bits of the operating system that are kept nowhere. Noise is drawn "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +13,16 @@ import torch
 from platformdirs import user_cache_path
 from torch import Tensor, nn
 
-from dpsgd.accounting import PLD, RDP, Accountant, check_delta, default_delta, largest_steps
+from dpsgd.accounting import (
+    PLD,
+    RDP,
+    Accountant,
+    check_certified,
+    check_delta,
+    default_delta,
+    largest_steps,
+)
+from dpsgd.clipping.checks import check_rule
 from dpsgd.clipping.groups import Groups
 from dpsgd.data.bundle import Bundle, fingerprint_of
 from dpsgd.engine import clip_groups
@@ -110,8 +121,9 @@ def _load(cell: Cell) -> Bundle:
     except ConfigError as error:
         raise error.under("users") from None
     # Whatever a source says of itself: other data under the same key would share their noise.
-    fingerprint = fingerprint_of([bundle.train, bundle.validation, bundle.test])
-    return replace(bundle, fingerprint=fingerprint)
+    facts = [fingerprint_of([bundle.train, bundle.validation, bundle.test]), bundle.users,
+             bundle.classes, bundle.vocabulary, bundle.task, bundle.keep]  # fmt: skip
+    return replace(bundle, fingerprint=hashlib.sha256(json.dumps(facts).encode()).hexdigest())
 
 
 def _sampler(cell: Cell, bundle: Bundle) -> PoissonSampler | UserPoissonSampler:
@@ -183,16 +195,8 @@ def solve(prepared: Prepared, cache: Path) -> Plan:
                 epsilons[other.name] = other.epsilon(event, relation, prepared.delta)
             except ConfigError as error:
                 epsilons[other.name] = f"refused: {error.allowed}"
-    _check_certified(cell.accountant.name, epsilon, epsilons.get("pld"))
+    check_certified(cell.accountant.name, epsilon, epsilons.get("pld"))
     return Plan(prepared, sigma, steps, epsilon, epsilons)
-
-
-def _check_certified(name: str, epsilon: float, pld: float | str | None) -> None:
-    """Raise PrivacyError if an accountant claims clearly less than PLD, which is nearly exact."""
-    if isinstance(pld, float) and math.isfinite(pld) and epsilon < pld / 1.05:
-        raise PrivacyError(
-            f"accountant={name} says ε = {epsilon:.4g} where PLD says {pld:.4g}: it cannot certify"
-        )
 
 
 def _noise_and_steps(prepared: Prepared, cache: Path) -> tuple[float, int]:
@@ -235,9 +239,10 @@ def _model(cell: Cell, shape: DataShape, loss: Loss) -> tuple[nn.Module, Groups]
             inputs, targets = probe(shape, rows, init.generator("probe", rows))
             check_rows_apart(model, loss, inputs, targets)
             check_engine(cell.engine, model, loss, inputs, targets, groups)
-        cell.clip.bind(groups, 0.0, cell.settings.batch)
+        check_rule(cell.clip, groups, cell.settings.batch)
     except ConfigError as error:
-        raise error if error.key.startswith("model") else error.under("clip") from None
+        outer = error.key == "clip" or error.key.startswith("model")
+        raise error if outer else error.under("clip") from None
     except (RuntimeError, TypeError, ValueError, IndexError, AttributeError) as error:
         if isinstance(error, PrivacyError):
             raise

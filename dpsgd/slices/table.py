@@ -80,6 +80,10 @@ class SliceSet:
             )  # fmt: skip
         return names, membership
 
+    def kinds_of_train(self) -> set[str]:
+        """Return the kinds whose slices, of any split, are made from training records."""
+        return {k.kind for k in self.kinds.values() if getattr(k, "from_train", False)}
+
     def tail_classes(self, bundle: Bundle) -> tuple[int, ...]:
         """Return the labels of the tail band; empty if no rarity bands are asked for."""
         for kind in self.kinds.values():

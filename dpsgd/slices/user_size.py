@@ -22,6 +22,8 @@ class UserSize:
 
     edges: tuple[int, ...]
     kind: ClassVar[str] = "user_size"
+    from_train: ClassVar[bool] = True
+    """Sizes are numbers of training records, also where validation and test are sliced by them."""
 
     def __post_init__(self) -> None:
         increasing = all(low < high for low, high in pairwise(self.edges))

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from dpsgd.clipping.groups import Groups
 from dpsgd.clipping.rule import ClipRule, Info, State
 from dpsgd.data.bundle import Split
-from dpsgd.engine.checks import check_row_alone, is_checked
+from dpsgd.engine.checks import check_row_alone, has_dropout, is_checked
 from dpsgd.engine.fixed import FixedState
 from dpsgd.engine.gradients import Combine, Engine, Loss, UnitGradients, Units
 from dpsgd.errors import PrivacyError
@@ -86,12 +86,11 @@ class Trainer:
         units = None
         if self.combine is not None:
             units = Units.of(draw.unit.to(inputs.device), draw.units, self.combine)
-        stochastic = any(isinstance(m, nn.modules.dropout._DropoutNd) for m in self.model.modules())
-        with _dropout_stream(self.streams, step, stochastic, self.device):
+        with _dropout_stream(self.streams, step, has_dropout(self.model), self.device):
             gradients = self.engine.capture(
                 self.model, self.loss, inputs, targets, self.groups, units
             )
-        if len(inputs) and is_checked(self.model, step):
+        if len(inputs) and is_checked(step):
             generator = self.streams.generator("probe", step)
             row = int(torch.randint(len(inputs), (), generator=generator))
             check_row_alone(self.model, self.loss, inputs, targets, gradients.losses, row)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from dpsgd.clipping.checks import check_units_apart
 from dpsgd.clipping.groups import Groups
 from dpsgd.clipping.rule import ClipRule, Info, State
 from dpsgd.engine.gradients import UnitGradients
@@ -47,14 +48,15 @@ def private_step(
 
     ``info`` holds each unit's own slice memberships ``[units, ...]``. ``clipping=False`` keeps
     every unit whole (a diagnostic). ``noise_multiplier`` σ = 0 draws no noise. Raises PrivacyError
-    if a norm is not finite, a scale is not finite and positive, or a unit leaves the envelope that
-    the rule declares.
+    if a norm is not finite, a scale is not finite and positive, or the rule breaks its contract: a
+    unit outside the declared envelope, or a weight that depends on other units.
     """
     norms = gradients.norms()
     check_finite(norms)
     query = rule.query(norms, state, info)
     weights = rule.weights(norms, state, info) * SAFETY if clipping else torch.ones_like(norms)
     if clipping and rule.bounded:
+        check_units_apart(rule, state, norms, info)
         check_envelope(rule, state, norms, weights, query)
     total = gradients.weighted_sum(weights)
     noise = None

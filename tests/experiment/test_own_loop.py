@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from dpsgd import Budget, ConfigError, PrivacyError, PrivateTraining, part
+from dpsgd.training.loss import cross_entropy
 
 X, Y = torch.rand(200, 6), torch.randint(3, (200,))
 BUDGET = Budget(epsilon=2.0, delta=1e-3, steps=5, batch=20)
@@ -39,14 +40,14 @@ def test_a_loop_trains_within_its_budget_and_leaves_a_ledger(tmp_path):
 @pytest.mark.parametrize("seed", [None, 3])
 def test_a_seed_repeats_and_no_seed_does_not(seed):
     def noise():
-        model, private = _private(seed=seed)
+        model, private = _private(seed=seed, fingerprint="x")
         for records in private:
             private.step(X[records], Y[records])
             break
         return model.weight.grad
 
     assert torch.equal(noise(), noise()) == (seed is not None)
-    _, private = _private(seed=seed)
+    _, private = _private(seed=seed, fingerprint="x")
     assert ("void" in private.ledger["randomness"]) == (seed is not None)
 
 
@@ -84,7 +85,7 @@ def test_users_are_units_with_a_cap_and_the_noise_is_that_of_users():
     model = nn.Linear(4, 2)
     private = PrivateTraining(
         model, part("clip/user_level", norm=0.5), Budget(3.0, 1e-2, steps=300, batch=5.0), owner,
-        users=10, max_records_per_user=10, seed=1,
+        users=10, max_records_per_user=10, seed=1, fingerprint="planted",
     )  # fmt: skip
     assert private.ledger["unit"] == "user"
     grads = []
@@ -98,6 +99,64 @@ def test_users_are_units_with_a_cap_and_the_noise_is_that_of_users():
     assert noise * 0.95 <= float(found) <= noise * 1.25
 
 
+def test_a_step_that_failed_after_its_noise_is_not_repeated():
+    model, private = _private()
+    records = next(iter(private))
+    private.rule = _Fails(private.rule)
+    with pytest.raises(RuntimeError, match="update"):
+        private.step(X[records], Y[records])
+    assert model.weight.grad is None
+    with pytest.raises(PrivacyError, match="noise twice"):
+        private.step(X[records], Y[records])
+    with pytest.raises(PrivacyError, match="noise twice"):
+        next(iter(private))
+
+
+class _Fails:
+    """A rule whose update fails."""
+
+    def __init__(self, rule):
+        self._rule = rule
+
+    def __getattr__(self, name):
+        return getattr(self._rule, name)
+
+    def update(self, state, answer):
+        raise RuntimeError("update")
+
+
+@pytest.mark.parametrize("change", ["seed", "fingerprint", "weights"])
+def test_other_data_weights_or_seeds_have_other_streams(change):
+    def stream(seed=1, fingerprint="a", scale=1.0):
+        torch.manual_seed(0)
+        model = nn.Linear(6, 3)
+        with torch.no_grad():
+            model.weight *= scale
+        options = {"seed": seed, "fingerprint": fingerprint}
+        return _private(model, **options)[1].ledger["stream_id"]
+
+    other = {"seed": {"seed": 2}, "fingerprint": {"fingerprint": "b"}, "weights": {"scale": 2.0}}
+    assert stream() == stream()
+    assert stream() != stream(**other[change])
+
+
+def test_a_loss_over_the_batch_is_found_whatever_the_model_draws():
+    def balanced(outputs, targets):
+        share = torch.bincount(targets, minlength=3)[targets] / len(targets)
+        return cross_entropy(outputs, targets) / share
+
+    model = nn.Sequential(nn.Linear(6, 4), nn.Dropout(0.5), nn.Linear(4, 3))
+    _, private = _private(model, loss=balanced)
+    records = next(iter(private))
+    with pytest.raises(ConfigError, match="other rows"):
+        private.step(X[records], Y[records])
+
+
+def test_the_key_is_in_no_text():
+    _, private = _private()
+    assert str(private._streams.key) not in repr(private._streams)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -106,6 +165,8 @@ def test_users_are_units_with_a_cap_and_the_noise_is_that_of_users():
         ({"rule": "user_level"}, "users"),
         ({"users": 3}, "records are units"),
         ({"budget": Budget(2.0, 0.5, 5, 20.0)}, "delta"),
+        ({"budget": Budget(2.0, 0.0, 5, 20.0)}, "delta"),
+        ({"seed": 1}, "fingerprint"),
         ({"budget": Budget(2.0, 1e-3, 5, 300.0)}, "batch"),
     ],
 )

@@ -137,6 +137,8 @@ class Owned:
     seed: int = 0
     shift: float = 0.0
     stated: str = "x" * 64
+    owners: int = 40
+    test_owned: bool = False
 
     def load(self, cache):
         del cache
@@ -145,11 +147,11 @@ class Owned:
             generator = torch.Generator().manual_seed(len(name))
             labels = torch.arange(n) % 2
             inputs = torch.randn(n, 3, generator=generator) + labels[:, None] + self.shift
-            owner = np.arange(n) if name == "train" else None
+            owner = np.arange(n) if name == "train" or self.test_owned else None
             splits.append(Split(name, inputs, labels, np.arange(n), {}, owner))
         return Bundle(
             "owned", *splits, ("a", "b"), (1.0, 1.0), "public", self.stated, (),
-            users=tuple(map(str, range(40))),
+            users=tuple(map(str, range(self.owners))),
         )  # fmt: skip
 
 
@@ -186,6 +188,96 @@ def test_an_edited_model_is_another_run(tmp_path, monkeypatch):
     first = tiny(tmp_path / "a", **own_model(tmp_path, monkeypatch, "nn.Tanh()"))
     second = tiny(tmp_path / "a", **own_model(tmp_path, monkeypatch, "nn.ReLU()"))
     assert first.ledger["stream_id"] != second.ledger["stream_id"]
+
+
+HELPED = """
+from dataclasses import dataclass
+from helped_layers import layer
+from torch import nn
+
+@dataclass(frozen=True)
+class Mine:
+    name: str
+
+    def build(self, shape):
+        return nn.Sequential(nn.Flatten(), nn.Linear(64, 8), layer(), nn.Linear(8, shape.classes))
+"""
+
+
+def test_an_edited_helper_of_a_model_is_another_run(tmp_path, monkeypatch):
+    (tmp_path / "helped_model.py").write_text(HELPED)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    streams = []
+    for layer in ("Tanh", "Sigmoid"):
+        (tmp_path / "helped_layers.py").write_text(f"from torch.nn import {layer} as layer\n")
+        for name in ("helped_model", "helped_layers"):
+            sys.modules.pop(name, None)
+        model = {"model": {"_target_": "helped_model.Mine", "name": "mine"}}
+        streams.append(tiny(tmp_path / "runs", **model).ledger["stream_id"])
+    assert streams[0] != streams[1]
+
+
+def test_a_file_edited_after_its_import_is_refused(tmp_path, monkeypatch):
+    settings = own_model(tmp_path, monkeypatch, "nn.Tanh()", name="edited_model")
+    tiny(tmp_path / "runs", **settings)
+    file = tmp_path / "edited_model.py"
+    file.write_text(file.read_text() + "\n# another line\n")
+    with pytest.raises(ConfigError, match="changed after it was imported"):
+        tiny(tmp_path / "runs", **settings | {"seed": 1})
+
+
+RULE = """
+from dataclasses import dataclass
+from dpsgd.clipping.flat import Flat
+
+@dataclass(frozen=True)
+class Mine(Flat):
+    def weights(self, norms, state, info):
+        return {weights}
+"""
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ("(self.norm / norms.max().clamp_min(1e-9)).expand_as(norms)", "depends on the other"),
+        ("norms * 0 + 1", "leaves the envelope"),
+    ],
+)
+def test_a_rule_that_breaks_its_contract_is_refused_before_training(
+    tmp_path, monkeypatch, weights, message
+):
+    (tmp_path / "own_rule.py").write_text(RULE.replace("{weights}", weights))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    sys.modules.pop("own_rule", None)
+    rule = {"_target_": "own_rule.Mine", "name": "mine", "unit": "record", "norm": 1.0}
+    with pytest.raises(ConfigError, match=rf"clip=mine: .*{message}"):
+        tiny(tmp_path / "runs", clip=rule)
+
+
+def test_slices_made_from_training_records_are_private(tmp_path):
+    base = {"model": "logistic", "steps": 2, "batch": 16, "tracker": "none", "slices": "user_size",
+            "data": {"_target_": f"{__name__}.Owned", "test_owned": True},
+            "runs_dir": str(tmp_path)}  # fmt: skip
+    run = train(base)
+    assert set(run.evaluation["release"]) == {"private"}
+    assert any("user_size" in line for line in run.ledger["not_covered"])
+    assert any("same people" in line for line in run.ledger["not_covered"])
+    apart = train(base | {"data": {"_target_": f"{__name__}.Owned"}})
+    by_kind = apart.evaluation.groupby("slice_kind")["release"].unique().map(list).to_dict()
+    assert by_kind["user_size"] == ["private"]
+    overall = apart.evaluation[apart.evaluation["metric"] == "accuracy"]
+    assert set(overall.loc[overall["slice_kind"] == "all", "release"]) == {"public"}
+
+
+def test_more_users_are_another_run_though_their_records_are_the_same(tmp_path):
+    base = {"model": "logistic", "steps": 2, "batch": 16, "tracker": "none", "slices": "label",
+            "clip.unit": "user", "runs_dir": str(tmp_path)}  # fmt: skip
+    keys = [
+        train(base | {"data": {"_target_": f"{__name__}.Owned", "owners": n}}).cell["run_key"]
+        for n in (40, 80)
+    ]
+    assert keys[0] != keys[1]
 
 
 def test_a_model_that_mixes_rows_is_refused_by_name(tmp_path, monkeypatch):

@@ -128,6 +128,21 @@ def test_a_forgotten_root_g_stops_the_step():
         _step(_Known(), TWO, PerTensor("wrong", "record", 1.0, 1.0), 1.0)
 
 
+def test_a_rule_that_looks_at_other_units_stops_the_step():
+    @dataclass(frozen=True)
+    class BatchMax(Flat):
+        def weights(self, norms, state, info):
+            return (self.norm / norms.max().clamp_min(1e-9)).expand_as(norms)
+
+    class Ladder(_Known):
+        def norms(self):
+            return torch.tensor([[3.0], [0.1], [0.2]])
+
+    groups = Groups(("all",), (("w",),), (1,))
+    with pytest.raises(PrivacyError, match="weights of a unit depends on the other units"):
+        _step(Ladder(), groups, BatchMax("mine", "record", 1.0), 1.0)
+
+
 def test_queries_are_answered_with_the_noise_of_the_same_sigma():
     rule = Adaptive("adaptive", "record", norm=1.0, quantile=0.5, rate=0.2, count_noise=3.0)
     groups = Groups(("all",), (("w",),), (1,))

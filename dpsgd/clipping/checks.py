@@ -1,0 +1,63 @@
+"""A rule looks at one unit at a time: tried before training, and on half of every batch."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from dpsgd.clipping.envelope import envelope
+from dpsgd.clipping.groups import Groups
+from dpsgd.clipping.rule import ClipRule, Info, State
+from dpsgd.errors import ConfigError, PrivacyError
+
+ROWS = 16
+SLACK = 1e-6
+"""Float rounding: the step multiplies every weight by 1 − 1e-5."""
+
+
+def check_rule(rule: ClipRule, groups: Groups, expected_units: float) -> None:
+    """Raise ConfigError unless the rule keeps its contract on synthetic norms.
+
+    Weights and queries of a unit must not depend on the units beside it, and every unit must be
+    inside the envelope that the rule declares.
+    """
+    if not rule.bounded:
+        return
+    generator = torch.Generator().manual_seed(0)
+    size = (ROWS, len(groups))
+    norms = 10 ** (12 * torch.rand(size, generator=generator, dtype=torch.float64) - 6)
+    norms[0] = 0.0
+    info: Info = {} if rule.partition is None else {rule.partition: _one_hot(generator)}
+    state = rule.bind(groups, 0.0, expected_units)
+    try:
+        check_units_apart(rule, state, norms, info)
+    except PrivacyError as error:
+        raise ConfigError("clip", rule.name, str(error).partition(": ")[2]) from None
+    left = envelope(rule, norms, state, info)
+    if not bool((left <= 1 + SLACK).all()):
+        raise ConfigError(
+            "clip", rule.name,
+            "leaves the envelope that it declares: Σ_g (w_g·n_g/scale_g)² is "
+            f"{float(left.max()):.3g} for some norms, and must be at most 1",
+        )  # fmt: skip
+
+
+def check_units_apart(rule: ClipRule, state: State, norms: Tensor, info: Info) -> None:
+    """Raise PrivacyError if weights or queries change when half of the units are taken away."""
+    for half in (slice(None, None, 2), slice(1, None, 2)):
+        fewer = norms[half]
+        beside = {key: value[half] for key, value in info.items()}
+        for what in (rule.weights, rule.query):
+            among, alone = what(norms, state, info)[half], what(fewer, state, beside)
+            if among.shape != alone.shape or not torch.allclose(
+                among, alone, rtol=1e-6, atol=0.0, equal_nan=True
+            ):
+                raise PrivacyError(
+                    f"clip={rule.name}: the {what.__name__} of a unit depends on the other units "
+                    "of the batch, so that no noise covers what one unit changes"
+                )
+
+
+def _one_hot(generator: torch.Generator) -> Tensor:
+    chosen = torch.randint(3, (ROWS,), generator=generator)
+    return torch.eye(3, dtype=torch.bool)[chosen]

@@ -1,0 +1,98 @@
+"""The user's own code behind a configuration, by content: an edited model is another run."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import sys
+import sysconfig
+from collections.abc import Iterable
+from importlib.util import resolve_name
+from pathlib import Path
+from types import ModuleType
+from weakref import WeakKeyDictionary
+
+from dpsgd.errors import ConfigError
+
+_LIBRARIES = tuple(
+    Path(sysconfig.get_paths()[name]).resolve()
+    for name in ("stdlib", "platstdlib", "purelib", "platlib")
+)
+_PACKAGE = Path(__file__).resolve().parents[1]
+_SEEN: WeakKeyDictionary[ModuleType, str] = WeakKeyDictionary()
+"""Each module's file as it was when first asked for."""
+
+
+def own_code(targets: Iterable[str]) -> dict[str, str]:
+    """Return module name to SHA-256 of its file, for the modules of ``targets`` that are neither
+    this package's nor an installed library's, and for those of the same kind that they use.
+
+    Raises ConfigError for code without a file, and for a file that changed since its module was
+    first used: the code that runs would not be the code that the key names.
+    """
+    waiting = [sys.modules[n] for n in {t.rpartition(".")[0] for t in targets} if n in sys.modules]
+    found: dict[str, str] = {}
+    done: set[str] = set()
+    while waiting:
+        module = waiting.pop()
+        if module.__name__ in done or _foreign(module):
+            continue
+        done.add(module.__name__)
+        found[module.__name__] = _digest(module)
+        waiting += _used_by(module)
+    return dict(sorted(found.items()))
+
+
+def _digest(module: ModuleType) -> str:
+    file = getattr(module, "__file__", None)
+    if file is None or not Path(file).is_file():
+        raise ConfigError(
+            "_target_", module.__name__,
+            "is code without a file, whose changes the run key could not see; put it into a module",
+        )  # fmt: skip
+    now = hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    if _SEEN.setdefault(module, now) != now:
+        raise ConfigError(
+            "_target_", module.__name__,
+            f"{file} changed after it was imported: the code in memory is not the file's. "
+            "Start a new process",
+        )  # fmt: skip
+    return now
+
+
+def _used_by(module: ModuleType) -> list[ModuleType]:
+    """Return the loaded modules that this one imports, or whose classes and functions it holds."""
+    names = _imported(module)
+    for value in list(vars(module).values()):
+        if isinstance(value, ModuleType):
+            names.add(value.__name__)
+        elif isinstance(value, type):
+            names |= {base.__module__ for base in value.__mro__}
+        else:
+            names.add(str(getattr(value, "__module__", "")))
+    return [sys.modules[name] for name in names if name in sys.modules]
+
+
+def _imported(module: ModuleType) -> set[str]:
+    tree = ast.parse(Path(str(module.__file__)).read_bytes())
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            relative = "." * node.level + (node.module or "")
+            base = resolve_name(relative, module.__package__) if node.level else relative
+            names |= {base, *(f"{base}.{alias.name}" for alias in node.names)}
+    return names
+
+
+def _foreign(module: ModuleType) -> bool:
+    """Whether a module is this package's, a library's or built in."""
+    name = module.__name__
+    if name in sys.builtin_module_names or (name in sys.stdlib_module_names and name != "__main__"):
+        return True
+    file = getattr(module, "__file__", None)
+    if file is None:
+        return name != "__main__"  # a namespace package has no code of its own
+    path = Path(file).resolve()
+    return path.is_relative_to(_PACKAGE) or any(path.is_relative_to(root) for root in _LIBRARIES)
