@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from platformdirs import user_cache_path
 from torch import Tensor, nn
 
 from dpsgd.accounting import (
@@ -36,6 +37,7 @@ from dpsgd.errors import ConfigError, PrivacyError
 from dpsgd.experiment.files import write_json, write_text
 from dpsgd.experiment.ledger import FLOATING_POINT, NEIGHBOURS, environment, ledger_page
 from dpsgd.experiment.parts import plain
+from dpsgd.experiment.solved import solved_noise
 from dpsgd.randomness import Streams
 from dpsgd.sampling.poisson import Poisson
 from dpsgd.sampling.sampler import Draw
@@ -121,9 +123,9 @@ class PrivateTraining:
         self.delta = default_delta(self.sampler.n_units) if budget.delta is None else budget.delta
         check_delta(self.delta, self.sampler.n_units)
         self.groups = clip_groups(model, rule.granularity)
-        self.noise_multiplier = self.accountant.calibrate(
-            lambda sigma: self.sampler.event(sigma, budget.steps), budget.relation,
-            budget.epsilon, self.delta,
+        self.noise_multiplier = solved_noise(
+            self.accountant, self.sampler, budget.steps, budget.relation, budget.epsilon,
+            self.delta, user_cache_path("dpsgd") / "solved",
         )  # fmt: skip
         event = self.sampler.event(self.noise_multiplier, budget.steps)
         self.epsilon = self.accountant.epsilon(event, budget.relation, self.delta)
