@@ -35,4 +35,6 @@ def did_you_mean(word: str, options: Iterable[str]) -> str:
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     return "null" if value is None else str(value)

@@ -56,4 +56,6 @@ def _elsewhere(name: str, cause: OmegaConfBaseException) -> str:
         for group in root
         if isinstance(root[group], DictConfig) and group != "hydra" and wanted in root[group]
     ]
+    if str(cause.full_key) in found:
+        return ""
     return f" (did you mean {' or '.join(found)}?)" if found else ""

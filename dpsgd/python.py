@@ -24,17 +24,19 @@ from dpsgd.run import config_folder
 def train(
     settings: Mapping[str, Any],
     on_step: Callable[[int, float, float | None], None] | None = None,
+    config_dir: str | Path | None = None,
 ) -> Run:
     """Train the cell that ``settings`` describes, unless it is finished already; return its run.
 
     ``settings`` holds what one would write on the command line: groups by option
     (``{"clip": "per_layer"}``), keys by their dotted name (``{"clip.norm": 0.5, "seed": 1}``) or
     nested (``{"data": {"keep": 0.1}}``). A part of your own is a mapping with a ``_target_``.
-    ``on_step(step, loss, clip fraction)`` is called after every step.
+    ``on_step(step, loss, clip fraction)`` is called after every step. ``config_dir`` is a folder of
+    your own with more options, as ``--config-dir`` of the command line.
 
     Raises ConfigError for settings that cannot be used, and PrivacyError, before training starts.
     """
-    config = resolved(settings)
+    config = resolved(settings, config_dir)
     prepared = prepare(read_cell(config))
 
     def progress(plan: Plan) -> Callable[[int, float, float | None], None]:
@@ -44,11 +46,13 @@ def train(
     return Run(outcome.folder, outcome.cell, outcome.ledger)
 
 
-def resolved(settings: Mapping[str, Any]) -> dict[str, Any]:
+def resolved(settings: Mapping[str, Any], config_dir: str | Path | None = None) -> dict[str, Any]:
     """Return the whole configuration of a cell as plain data. Raises ConfigError."""
     options = {k: v for k, v in settings.items() if _is_option(k, v)}
     changes = {k: v for k, v in settings.items() if k not in options}
-    overrides = [f"{group}={option}" for group, option in options.items()]
+    overrides = [f"{_prefix(group)}{group}={option}" for group, option in options.items()]
+    if config_dir is not None:
+        overrides.append(f"hydra.searchpath=['file://{Path(config_dir).resolve()}']")
     try:
         with initialize_config_dir(str(config_folder("conf")), version_base="1.3"):
             config = compose("config", overrides=overrides)
@@ -75,6 +79,11 @@ def part(option: str, **changes: Any) -> Any:
 
 def _is_option(key: str, value: Any) -> bool:
     return key in (*GROUPS, "experiment", "debug") and isinstance(value, str)
+
+
+def _prefix(group: str) -> str:
+    # The defaults list has no entry for experiments, which are the user's own files.
+    return "+" if group == "experiment" else ""
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

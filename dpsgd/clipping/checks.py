@@ -30,7 +30,10 @@ def check_rule(rule: ClipRule, groups: Groups, expected_units: float) -> None:
     info: Info = {} if rule.partition is None else {rule.partition: _one_hot(generator)}
     state = rule.bind(groups, 0.0, expected_units)
     try:
-        check_units_apart(rule, state, norms, info)
+        for some in (norms, norms[1:], norms.flip(0)):
+            beside = {key: value[: len(some)] for key, value in info.items()}
+            answers = rule.weights(some, state, beside), rule.query(some, state, beside)
+            check_units_apart(rule, state, some, beside, *answers)
     except PrivacyError as error:
         raise ConfigError("clip", rule.name, str(error).partition(": ")[2]) from None
     left = envelope(rule, norms, state, info)
@@ -42,20 +45,32 @@ def check_rule(rule: ClipRule, groups: Groups, expected_units: float) -> None:
         )  # fmt: skip
 
 
-def check_units_apart(rule: ClipRule, state: State, norms: Tensor, info: Info) -> None:
-    """Raise PrivacyError if weights or queries change when half of the units are taken away."""
-    for half in (slice(None, None, 2), slice(1, None, 2)):
-        fewer = norms[half]
-        beside = {key: value[half] for key, value in info.items()}
-        for what in (rule.weights, rule.query):
-            among, alone = what(norms, state, info)[half], what(fewer, state, beside)
-            if among.shape != alone.shape or not torch.allclose(
-                among, alone, rtol=1e-6, atol=0.0, equal_nan=True
-            ):
-                raise PrivacyError(
-                    f"clip={rule.name}: the {what.__name__} of a unit depends on the other units "
-                    "of the batch, so that no noise covers what one unit changes"
-                )
+def check_units_apart(
+    rule: ClipRule, state: State, norms: Tensor, info: Info, weights: Tensor, query: Tensor
+) -> None:
+    """Raise PrivacyError if ``weights`` or ``query``, the rule's answers for all units of a batch,
+    change for every other one when the rest is taken away, the unit of the largest norm among them.
+    """
+    if len(norms) < 2:
+        return
+    largest = int(norms[:, 0].argmax())
+    half = slice((largest + 1) % 2, None, 2)
+    fewer, beside = norms[half], {key: value[half] for key, value in info.items()}
+    answers = {"weight": (weights[half], rule.weights(fewer, state, beside))}
+    if query.shape[-1]:
+        answers["query"] = (query[half], rule.query(fewer, state, beside))
+    for what, (among, alone) in answers.items():
+        if not (torch.equal(among, alone) or _close(among, alone)):
+            raise PrivacyError(
+                f"clip={rule.name}: the {what} of a unit depends on the other units of the batch, "
+                "so that no noise covers what one unit changes"
+            )
+
+
+def _close(first: Tensor, second: Tensor) -> bool:
+    return first.shape == second.shape and torch.allclose(
+        first, second, rtol=1e-6, atol=0.0, equal_nan=True
+    )
 
 
 def _one_hot(generator: torch.Generator) -> Tensor:

@@ -14,6 +14,7 @@ from dpsgd.experiment.settings import Cell
 RESULT_VERSION = 2
 """Raised whenever the same configuration would train to another result."""
 
+PATHS = ("path", "test_path")
 NOT_RESULTS = ("tracker", "runs_dir")
 """What may differ between two cells that are the same run."""
 
@@ -31,7 +32,8 @@ def cell_config(cell: Cell) -> dict[str, Any]:
 def run_key(cell: Cell, fingerprint: str) -> str:
     """Return 16 hex digits: SHA-256 of the typed configuration, the data and the code's version.
 
-    ``fingerprint`` is the data's SHA-256. The tracker and ``runs_dir`` do not matter. Parts of the
+    ``fingerprint`` is the data's SHA-256. Tracker, ``runs_dir`` and paths of data do not matter.
+    Parts of the
     user's own enter with the SHA-256 of their files: an edited model that kept its key would draw
     the same noise for another sum, and the two could be subtracted.
     """
@@ -64,7 +66,10 @@ def infinities_as_words(value: Any) -> Any:
 
 
 def _result_config(cell: Cell) -> dict[str, Any]:
-    return {name: value for name, value in cell_config(cell).items() if name not in NOT_RESULTS}
+    config = {name: value for name, value in cell_config(cell).items() if name not in NOT_RESULTS}
+    # Data count by their content, which the fingerprint holds, wherever they lie.
+    config["data"] = {k: v for k, v in config["data"].items() if k not in PATHS}
+    return config
 
 
 def _targets(value: Any) -> list[str]:

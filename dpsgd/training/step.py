@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dpsgd.clipping.checks import check_units_apart
+from dpsgd.clipping.checks import SLACK, check_units_apart
 from dpsgd.clipping.groups import Groups
 from dpsgd.clipping.rule import ClipRule, Info, State
 from dpsgd.engine.gradients import UnitGradients
@@ -54,10 +54,11 @@ def private_step(
     norms = gradients.norms()
     check_finite(norms)
     query = rule.query(norms, state, info)
-    weights = rule.weights(norms, state, info) * SAFETY if clipping else torch.ones_like(norms)
+    weights = rule.weights(norms, state, info) if clipping else torch.ones_like(norms)
     if clipping and rule.bounded:
-        check_units_apart(rule, state, norms, info)
+        check_units_apart(rule, state, norms, info, weights, query)
         check_envelope(rule, state, norms, weights, query)
+    weights = weights * SAFETY if clipping else weights
     total = gradients.weighted_sum(weights)
     noise = None
     if noise_multiplier > 0:
@@ -78,21 +79,23 @@ def check_envelope(
     """Raise PrivacyError unless every weight is finite and ≥ 0 and every unit within the envelope
     Σ_g (w_g·n_g / scale_g)² + Σ_k (query_k / query_scale_k)² ≤ 1 of the rule.
     """
-    if weights.shape != norms.shape or not bool((torch.isfinite(weights) & (weights >= 0)).all()):
+    if weights.shape != norms.shape:
         raise PrivacyError(
-            f"clip={rule.name}: a weight is missing, negative or not finite; weights must have the "
-            f"shape of the norms, {tuple(norms.shape)}"
+            f"clip={rule.name}: weights of shape {tuple(weights.shape)} for norms of shape "
+            f"{tuple(norms.shape)}"
         )
-    used = torch.square(weights.double() * norms.double() / rule.scale(state).to(norms.device))
-    total = used.sum(-1)
+    if not len(norms):
+        return
+    used = torch.square(weights.double() * norms / rule.scale(state).to(norms.device)).sum(-1)
     if query.shape[-1]:
-        scale = rule.query_scale(state).to(norms.device)
-        total = total + torch.square(query.double() / scale).sum(-1)
-    # Weights are a safety factor below the bound; queries and scales are exact in float64.
-    if len(total) and not bool((total <= 1 + 1e-6).all()):
+        used += torch.square(query / rule.query_scale(state).to(norms.device)).sum(-1)
+    # A weight that is not finite makes the sum infinite or NaN, which no comparison passes. What
+    # float32 rounds here, the safety factor of the weights makes up for.
+    if not (float(used.amax()) <= 1 + SLACK and float(weights.amin()) >= 0):
         raise PrivacyError(
-            f"clip={rule.name}: a unit leaves the envelope that the rule declares (its left side "
-            "is above 1): no noise of this run covers it"
+            f"clip={rule.name}: a unit leaves the envelope that the rule declares (a weight is "
+            "negative or not finite, or the envelope's left side is above 1): no noise of this run "
+            "covers it"
         )
 
 

@@ -270,6 +270,32 @@ def test_slices_made_from_training_records_are_private(tmp_path):
     assert set(overall.loc[overall["slice_kind"] == "all", "release"]) == {"public"}
 
 
+def test_the_same_table_elsewhere_is_the_same_run_and_another_table_there_is_not(tmp_path):
+    def key(folder, income):
+        file = tmp_path / folder / "t.csv"
+        file.parent.mkdir(exist_ok=True)
+        rows = [f"{i % 7},{(i + income) % 2}" for i in range(60)]
+        file.write_text("\n".join(["age,label", *rows]))
+        table = {"data": "table", "data.path": str(file), "data.label": "label",
+                 "data.numeric": {"age": {"mean": 3, "std": 2}}}  # fmt: skip
+        more = {"model": "logistic", "batch": 10, "slices": "label", "debug": None}
+        return tiny(tmp_path / "runs", **table | more | {"steps": 2}).cell["run_key"]
+
+    first = key("a", 0)
+    assert key("b", 0) == first
+    assert key("a", 1) != first
+
+
+def test_options_of_a_folder_of_ones_own(tmp_path):
+    (tmp_path / "mine" / "experiment").mkdir(parents=True)
+    text = "# @package _global_\nepsilon: 2.0\nclip:\n  norm: 0.7\n"
+    (tmp_path / "mine" / "experiment" / "mine.yaml").write_text(text)
+    run = train(
+        TINY | {"experiment": "mine", "runs_dir": str(tmp_path)}, config_dir=tmp_path / "mine"
+    )
+    assert run.cell["label"] == "flat C=0.7 ε=2 s0"
+
+
 def test_more_users_are_another_run_though_their_records_are_the_same(tmp_path):
     base = {"model": "logistic", "steps": 2, "batch": 16, "tracker": "none", "slices": "label",
             "clip.unit": "user", "runs_dir": str(tmp_path)}  # fmt: skip

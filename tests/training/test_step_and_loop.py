@@ -139,7 +139,7 @@ def test_a_rule_that_looks_at_other_units_stops_the_step():
             return torch.tensor([[3.0], [0.1], [0.2]])
 
     groups = Groups(("all",), (("w",),), (1,))
-    with pytest.raises(PrivacyError, match="weights of a unit depends on the other units"):
+    with pytest.raises(PrivacyError, match="weight of a unit depends on the other units"):
         _step(Ladder(), groups, BatchMax("mine", "record", 1.0), 1.0)
 
 
