@@ -21,6 +21,10 @@ from omegaconf import DictConfig, OmegaConf
 from dpsgd.errors import ConfigError, PrivacyError
 from dpsgd.messages import explain
 
+WITH_VALUE = ("--config-dir", "-cd", "--config-name", "-cn", "--config-path", "-cp", "--package",
+              "-p", "--cfg", "-c")  # fmt: skip
+"""Hydra's options that take the next word with them."""
+
 HERE = Path(__file__).resolve().parent
 
 
@@ -37,6 +41,7 @@ def main() -> None:
     store = ConfigStore.instance()
     for file in sorted(config_folder("sweeps").glob("*.yaml")):
         store.store(group="sweep", name=file.stem, node=_sweep(file), package="_global_")
+    sys.argv[1:] = options_first(sys.argv[1:])
     entry = hydra.main(
         version_base="1.3", config_path=str(config_folder("conf")), config_name="config"
     )(job)
@@ -86,6 +91,24 @@ def job(config: DictConfig) -> None:
         console.print(one_line(outcome), soft_wrap=True)
         if outcome.tracked and HydraConfig.get().job.num == 0:
             console.print(outcome.tracked, soft_wrap=True)
+
+
+def options_first(arguments: list[str]) -> list[str]:
+    """Return the same command line with options before overrides.
+
+    Hydra's parser takes overrides from one place only, and calls the rest unrecognised.
+    """
+    options: list[str] = []
+    overrides: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        if not argument.startswith("-"):
+            overrides.append(argument)
+            continue
+        options.append(argument)
+        if argument in WITH_VALUE:
+            options += [value for value in [next(rest, None)] if value is not None]
+    return options + overrides
 
 
 def _print_help(entry: Callable[[], None]) -> None:

@@ -35,7 +35,8 @@ from dpsgd.engine.fixed import FixedState
 from dpsgd.engine.gradients import Combine, Engine, Loss, Units
 from dpsgd.errors import ConfigError, PrivacyError
 from dpsgd.experiment.files import write_json, write_text
-from dpsgd.experiment.ledger import FLOATING_POINT, NEIGHBOURS, environment, ledger_page
+from dpsgd.experiment.ledger import ledger_page
+from dpsgd.experiment.own_ledger import own_ledger
 from dpsgd.experiment.parts import plain
 from dpsgd.experiment.solved import solved_noise
 from dpsgd.randomness import Streams
@@ -138,12 +139,12 @@ class PrivateTraining:
         self.state = rule.bind(self.groups, self.noise_multiplier, self.sampler.expected_units)
         self.seeded = seed is not None
         self.device = device
-        self._streams = self._keyed(seed, fingerprint or "", records)
+        self.streams = self._keyed(seed, fingerprint or "", records)
         self._fixed = FixedState.of(model)
         self._taken = 0
         self._pending: Draw | None = None
         self._checked = self._broken = False
-        self.ledger = self._ledger()
+        self.ledger = own_ledger(self)
         if ledger is not None:
             write_json(Path(ledger) / "ledger.json", self.ledger)
             write_text(Path(ledger) / "ledger.md", ledger_page(self.ledger))
@@ -152,7 +153,7 @@ class PrivateTraining:
         """Yield the record positions of each remaining step's batch; it may be empty."""
         while self._taken < self.budget.steps:
             self._check_whole()
-            draw = self.sampler.draw(self._streams.generator("sampling", self._taken + 1))
+            draw = self.sampler.draw(self.streams.generator("sampling", self._taken + 1))
             self._pending = draw
             yield draw.records
             if self._pending is not None:
@@ -187,14 +188,14 @@ class PrivateTraining:
         step = self._taken + 1
         self._fixed.check(self.model)
         if len(inputs) and is_checked(step):
-            generator = self._streams.generator("probe", step)
+            generator = self.streams.generator("probe", step)
             row = int(torch.randint(len(inputs), (), generator=generator))
             check_row_alone(self.model, self.loss, inputs, targets, gradients.losses, row)
         self._broken = True  # until all of the step is done: its noise must not serve twice
         result = private_step(
             gradients, self.rule, self.state, self.groups, {}, clipping=True,
             noise_multiplier=self.noise_multiplier, expected_units=self.sampler.expected_units,
-            generator=self._streams.generator("noise", step, self.device),
+            generator=self.streams.generator("noise", step, self.device),
         )  # fmt: skip
         noise = result.noise or {}
         update = {name: mean + noise[name] for name, mean in result.mean.items()}
@@ -247,60 +248,6 @@ class PrivateTraining:
         if seed is not None:
             return Streams.from_seed(seed, run_key)
         return Streams(secrets.token_bytes(32), run_key)
-
-    def _ledger(self) -> dict[str, Any]:
-        budget, sampler = self.budget, self.sampler
-        queries = self.rule.query_scale(self.state).tolist()
-        return {
-            "ledger_version": 1, "run_key": self._streams.run_key, "mechanism": "private",
-            "private": True, "unit": self.rule.unit, "unit_name": self.rule.unit,
-            "relation": budget.relation, "neighbours": NEIGHBOURS, "n_units": sampler.n_units,
-            "n_units_declared": "public", "delta": self.delta,
-            "delta_why": "configured" if budget.delta else "n_units^-1.1, rounded to one digit",
-            "epsilon": self.epsilon, "epsilon_target": budget.epsilon,
-            "certified_by": self.accountant.name,
-            "epsilon_by_accountant": {self.accountant.name: self.epsilon},
-            "clip_rule": plain(self.rule), "clip_groups": list(self.groups.names),
-            "scale": self.rule.scale(self.state).tolist(),
-            "sampler": {
-                "name": "poisson", "sampling_probability": sampler.sampling_probability,
-                "expected_units": sampler.expected_units,
-            },
-            "steps_planned": budget.steps, "stopped_by": "steps",
-            "entries": [
-                {
-                    "purpose": "gradient" if not queries else "gradient and clip query, one joint "
-                    "release",
-                    "noise_multiplier": self.noise_multiplier,
-                    "sampling_probability": sampler.sampling_probability, "steps": budget.steps,
-                    "draw_id": f"1-{budget.steps}", "stream_id": self._streams.stream_id,
-                    "unit": self.rule.unit, "relation": budget.relation, "query_scale": queries,
-                }
-            ],
-            "not_covered": [
-                "everything that the surrounding loop shows or decides from the data: losses, "
-                "early stopping, models chosen by their accuracy, evaluation",
-                "hyper-parameters chosen by looking at other runs on the same data",
-                "other runs on the same data: ε is of this run alone",
-            ],
-            "data_statistics": ["whatever was done to the data before they came here is not known"],
-            "data_fingerprint": "not known", "stream_id": self._streams.stream_id,
-            "randomness": SEEDED_LOOP if self.seeded else FROM_THE_SYSTEM,
-            "floating_point": FLOATING_POINT, "environment": environment(),
-            "result_version": "own loop", "config_hash": self._streams.run_key,
-        }  # fmt: skip
-
-
-SEEDED_LOOP = (
-    "Randomness is keyed by a seed: the guarantee is void against anyone who knows it, and two "
-    "runs with one seed and one fingerprint on different data draw the same noise, which can be "
-    "subtracted. Research runs only."
-)
-FROM_THE_SYSTEM = (
-    "Randomness is keyed by 256 bits of the operating system that are kept nowhere. Noise is drawn "
-    "by a Mersenne twister whose whole state comes from that key; it is not a cryptographic "
-    "generator."
-)
 
 
 def _sampler(

@@ -14,6 +14,10 @@ import pydantic
 from dpsgd.errors import ConfigError, did_you_mean
 
 T = TypeVar("T")
+OF_ANOTHER_OPTION = (
+    "the keys of the option that was chosen before stay when its _target_ is changed; give a part "
+    "of your own a yaml in a folder of your own (--config-dir, see docs/tutorial.md)"
+)
 _UNIONS = (typing.Union, types.UnionType)
 
 
@@ -40,6 +44,7 @@ def build_as(cls: type[T], values: Mapping[str, Any], key: str) -> T:
             raise ConfigError(
                 _join(key, name), value,
                 f"no such key; allowed are {', '.join(fields)}{did_you_mean(name, fields)}",
+                "" if cls.__module__.startswith("dpsgd.") else OF_ANOTHER_OPTION,
             )  # fmt: skip
     # Parts of this project have no defaults; those of a user may.
     optional = {f.name for f in dataclasses.fields(typing.cast(Any, cls)) if _has_default(f)}

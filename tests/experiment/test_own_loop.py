@@ -154,7 +154,7 @@ def test_a_loss_over_the_batch_is_found_whatever_the_model_draws():
 
 def test_the_key_is_in_no_text():
     _, private = _private()
-    assert str(private._streams.key) not in repr(private._streams)
+    assert str(private.streams.key) not in repr(private.streams)
 
 
 @pytest.mark.parametrize(

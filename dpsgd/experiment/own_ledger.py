@@ -1,0 +1,66 @@
+"""The ledger of a private loop of one's own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dpsgd.experiment.ledger import FLOATING_POINT, NEIGHBOURS, environment
+from dpsgd.experiment.parts import plain
+
+if TYPE_CHECKING:
+    from dpsgd.experiment.own_loop import PrivateTraining
+
+SEEDED_LOOP = (
+    "Randomness is keyed by a seed: the guarantee is void against anyone who knows it, and two "
+    "runs with one seed and one fingerprint on different data draw the same noise, which can be "
+    "subtracted. Research runs only."
+)
+FROM_THE_SYSTEM = (
+    "Randomness is keyed by 256 bits of the operating system that are kept nowhere. Noise is drawn "
+    "by a Mersenne twister whose whole state comes from that key; it is not a cryptographic "
+    "generator."
+)
+
+
+def own_ledger(training: PrivateTraining) -> dict[str, Any]:
+    """Return the ledger, complete before the first step: its one entry covers all steps."""
+    budget, sampler = training.budget, training.sampler
+    queries = training.rule.query_scale(training.state).tolist()
+    return {
+        "ledger_version": 1, "run_key": training.streams.run_key, "mechanism": "private",
+        "private": True, "unit": training.rule.unit, "unit_name": training.rule.unit,
+        "relation": budget.relation, "neighbours": NEIGHBOURS, "n_units": sampler.n_units,
+        "n_units_declared": "public", "delta": training.delta,
+        "delta_why": "configured" if budget.delta else "n_units^-1.1, rounded to one digit",
+        "epsilon": training.epsilon, "epsilon_target": budget.epsilon,
+        "certified_by": training.accountant.name,
+        "epsilon_by_accountant": {training.accountant.name: training.epsilon},
+        "clip_rule": plain(training.rule), "clip_groups": list(training.groups.names),
+        "scale": training.rule.scale(training.state).tolist(),
+        "sampler": {
+            "name": "poisson", "sampling_probability": sampler.sampling_probability,
+            "expected_units": sampler.expected_units,
+        },
+        "steps_planned": budget.steps, "stopped_by": "steps",
+        "entries": [
+            {
+                "purpose": "gradient" if not queries else "gradient and clip query, one joint "
+                "release",
+                "noise_multiplier": training.noise_multiplier,
+                "sampling_probability": sampler.sampling_probability, "steps": budget.steps,
+                "draw_id": f"1-{budget.steps}", "stream_id": training.streams.stream_id,
+                "unit": training.rule.unit, "relation": budget.relation, "query_scale": queries,
+            }
+        ],
+        "not_covered": [
+            "everything that the surrounding loop shows or decides from the data: losses, "
+            "early stopping, models chosen by their accuracy, evaluation",
+            "hyper-parameters chosen by looking at other runs on the same data",
+            "other runs on the same data: ε is of this run alone",
+        ],
+        "data_statistics": ["whatever was done to the data before they came here is not known"],
+        "data_fingerprint": "not known", "stream_id": training.streams.stream_id,
+        "randomness": SEEDED_LOOP if training.seeded else FROM_THE_SYSTEM,
+        "floating_point": FLOATING_POINT, "environment": environment(),
+        "result_version": "own loop", "config_hash": training.streams.run_key,
+    }  # fmt: skip
