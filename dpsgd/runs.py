@@ -22,7 +22,10 @@ from dpsgd.experiment.record import finished
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; exit with 2 for a run that is not there."""
-    options = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    # What dpsgd.run calls runs_dir=DIR is understood here too.
+    given = [f"--{a.replace('_', '-', 1)}" if a.startswith("runs_dir=") else a for a in given]
+    options = _parser().parse_args(given)
     console = Console(highlight=False)
     try:
         options.do(options, console)

@@ -340,7 +340,7 @@ class Guess:
 
 def test_runs_are_listed_shown_and_removed(tmp_path, capsys):
     run = tiny(tmp_path)
-    main(["list", "--runs-dir", str(tmp_path)])
+    main(["list", f"runs_dir={tmp_path}"])
     assert run.folder.name in capsys.readouterr().out
     main(["show", run.folder.name[:5], "--runs-dir", str(tmp_path)])
     assert "Privacy ledger" in capsys.readouterr().out
