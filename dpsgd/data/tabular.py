@@ -23,6 +23,7 @@ from dpsgd.data.columns import (
 )
 from dpsgd.data.encoding import Encoded, one_hot, scaled
 from dpsgd.data.frames import Frame
+from dpsgd.data.kept import slice_columns
 from dpsgd.data.labels import read_classes, read_users
 from dpsgd.data.notes import COMPUTED, COUNTED
 from dpsgd.data.source import Parts, TailedSource
@@ -101,7 +102,10 @@ class TabularSource(TailedSource):
             encoded = self._encoded(cells, columns, rows["train"])
             inputs = np.concatenate([part.values for part in encoded], axis=1)
             notes += (*_computed(columns), *_counted(encoded, rows))
-        kept = self._kept(cells, columns)
+        words = {c: v or () for c, v in columns.categorical.items()}
+        kept = slice_columns(
+            cells, columns.slices, words, columns.time, self.time_format, numeric=columns.numeric
+        )
         if columns.slices:
             notes = (*notes, f"values of {', '.join(columns.slices)} that name slices {COMPUTED}")
         owners, users = (None, ()) if columns.user is None else read_users(cells, columns.user)
@@ -132,21 +136,6 @@ class TabularSource(TailedSource):
             for column, vocabulary in columns.categorical.items()
         ]
         return numbers + words
-
-    def _kept(self, cells: Cells, columns: Columns) -> dict[str, np.ndarray]:
-        """Return the columns for slices: numbers and dates for bands, anything else as text."""
-        kept: dict[str, np.ndarray] = {}
-        for column in columns.slices:
-            if column in columns.numeric or cells.numeric(column):
-                values = cells.numbers(column, "data.slices")
-                whole = cells.whole(column) and not np.isnan(values).any()
-                kept[column] = values.astype(np.int64) if whole else values
-            else:
-                words = cells.texts(column, "data.slices", columns.categorical.get(column) or ())
-                kept[column] = np.array(["missing" if w is None else w for w in words])
-        if columns.time is not None:
-            kept[columns.time] = cells.dates(columns.time, "data.time", self.time_format)
-        return kept
 
 
 def _computed(columns: Columns) -> list[str]:

@@ -15,6 +15,7 @@ from dpsgd.data.columns import LabelMap, read_label_map, texts
 from dpsgd.data.columns import Text as Word
 from dpsgd.data.deal import deal
 from dpsgd.data.frames import read_frame
+from dpsgd.data.kept import slice_columns
 from dpsgd.data.labels import read_classes, read_users
 from dpsgd.data.notes import COMPUTED, COUNTED
 from dpsgd.data.source import Parts, TailedSource
@@ -87,7 +88,8 @@ class Text(TailedSource):
         cut = self._windows(cells, user) if self.task == "tokens" else self._whole(cells)
         alphabet = self._alphabet(cut.codes[cut.rows["train"]])
         ids = alphabet.ids(cut.codes)
-        columns = {name: values[cut.row] for name, values in self._columns(cells).items()}
+        kept = slice_columns(cells, texts("slices", self.slices), {}, self.time, self.time_format)
+        columns = {name: values[cut.row] for name, values in kept.items()}
         notes = (*notes, *self._notes(), *_unknown(ids, alphabet, cut.rows))
         labels, classes = cut.labels, cut.classes
         if labels is None:
@@ -164,21 +166,6 @@ class Text(TailedSource):
         if self.vocabulary is not None:
             training = codes_of(self.vocabulary, self.level)
         return Alphabet.of_characters(training)
-
-    def _columns(self, cells: Cells) -> dict[str, np.ndarray]:
-        """Return the columns for slices by row: numbers, dates, anything else as words."""
-        columns: dict[str, np.ndarray] = {}
-        for name in texts("slices", self.slices):
-            if cells.numeric(name):
-                values = cells.numbers(name, "data.slices")
-                whole = cells.whole(name) and not np.isnan(values).any()
-                columns[name] = values.astype(np.int64) if whole else values
-            else:
-                words = cells.texts(name, "data.slices")
-                columns[name] = np.array(["missing" if w is None else w for w in words])
-        if self.time is not None:
-            columns[self.time] = cells.dates(self.time, "data.time", self.time_format)
-        return columns
 
     def _notes(self) -> tuple[str, ...]:
         notes: list[str] = []

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from dpsgd.accounting import format_delta, format_epsilon, unit_text
+from dpsgd.clipping.rule import ClipRule, State
 from dpsgd.data.bundle import Bundle
 from dpsgd.experiment.identity import RESULT_VERSION, cell_config, infinities_as_words
 from dpsgd.experiment.parts import plain
@@ -237,23 +238,33 @@ def _entries(plan: Plan) -> list[dict[str, Any]]:
     prepared, cell = plan.prepared, plan.prepared.cell
     if not cell.private:
         return []
-    expected = prepared.sampler.expected_units
-    state = cell.clip.bind(prepared.groups, plan.noise_multiplier, expected)
-    queries = cell.clip.query_scale(state).tolist()
+    state = cell.clip.bind(prepared.groups, plan.noise_multiplier, prepared.sampler.expected_units)
     return [
-        {
-            "purpose": "gradient" if not queries else "gradient and clip query, one joint release",
-            "noise_multiplier": plan.noise_multiplier,
-            "sampling_probability": prepared.sampler.sampling_probability,
-            "steps": plan.steps,
-            "draw_id": f"1-{plan.steps}",
-            "stream_id": prepared.streams.stream_id,
-            "unit": cell.clip.unit,
-            "relation": cell.settings.relation,
-            "sensitivity": "Σ_g (w_g·n_g/scale_g)² + Σ_k (query_k/query_scale_k)² ≤ 1, every unit",
-            "query_scale": queries,
-        }
-    ]
+        step_entry(
+            cell.clip, state, plan.noise_multiplier, prepared.sampler.sampling_probability,
+            plan.steps, prepared.streams.stream_id, cell.settings.relation,
+        )
+    ]  # fmt: skip
+
+
+def step_entry(
+    rule: ClipRule, state: State, noise_multiplier: float, sampling_probability: float, steps: int,
+    stream_id: str, relation: str,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the entry of all steps of a run: gradient and, if the rule asks any, its queries."""
+    queries = rule.query_scale(state).tolist()
+    return {
+        "purpose": "gradient" if not queries else "gradient and clip query, one joint release",
+        "noise_multiplier": noise_multiplier,
+        "sampling_probability": sampling_probability,
+        "steps": steps,
+        "draw_id": f"1-{steps}",
+        "stream_id": stream_id,
+        "unit": rule.unit,
+        "relation": relation,
+        "sensitivity": "Σ_g (w_g·n_g/scale_g)² + Σ_k (query_k/query_scale_k)² ≤ 1, every unit",
+        "query_scale": queries,
+    }
 
 
 def _shown(value: float | str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dpsgd.experiment.ledger import FLOATING_POINT, NEIGHBOURS, environment
+from dpsgd.experiment.ledger import FLOATING_POINT, NEIGHBOURS, environment, step_entry
 from dpsgd.experiment.parts import plain
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ FROM_THE_SYSTEM = (
 def own_ledger(training: PrivateTraining) -> dict[str, Any]:
     """Return the ledger, complete before the first step: its one entry covers all steps."""
     budget, sampler = training.budget, training.sampler
-    queries = training.rule.query_scale(training.state).tolist()
     return {
         "ledger_version": 1, "run_key": training.streams.run_key, "mechanism": "private",
         "private": True, "unit": training.rule.unit, "unit_name": training.rule.unit,
@@ -43,14 +42,11 @@ def own_ledger(training: PrivateTraining) -> dict[str, Any]:
         },
         "steps_planned": budget.steps, "stopped_by": "steps",
         "entries": [
-            {
-                "purpose": "gradient" if not queries else "gradient and clip query, one joint "
-                "release",
-                "noise_multiplier": training.noise_multiplier,
-                "sampling_probability": sampler.sampling_probability, "steps": budget.steps,
-                "draw_id": f"1-{budget.steps}", "stream_id": training.streams.stream_id,
-                "unit": training.rule.unit, "relation": budget.relation, "query_scale": queries,
-            }
+            step_entry(
+                training.rule, training.state, training.noise_multiplier,
+                sampler.sampling_probability, budget.steps, training.streams.stream_id,
+                budget.relation,
+            )
         ],
         "not_covered": [
             "everything that the surrounding loop shows or decides from the data: losses, "
