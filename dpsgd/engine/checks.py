@@ -208,9 +208,8 @@ def _losses(model: nn.Module, loss: Loss, inputs: Tensor, targets: Tensor) -> Te
     return losses
 
 
-def _random_states() -> tuple[bytes, bytes, object]:
-    legacy: tuple[object, ...] = np.random.get_state()[1:]  # type: ignore[assignment]
-    return torch.get_rng_state().numpy().tobytes(), repr(legacy).encode(), random.getstate()
+def _random_states() -> tuple[bytes, str, object]:
+    return torch.get_rng_state().numpy().tobytes(), repr(np.random.get_state()), random.getstate()
 
 
 def _norms_one_by_one(
