@@ -86,6 +86,34 @@ class CNN:
         )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class StridedCNN:
+    """Convolutions of 16 8×8 and 32 4×4 filters with stride 2 and tanh, each pooled 2×2 with stride
+    1, one hidden layer: the network of Papernot et al. (AAAI 2021) and Tramèr & Boneh (ICLR 2021).
+
+    Pooling comes before tanh, as in ``CNN``.
+    """
+
+    name: str
+    hidden: int
+
+    def build(self, shape: DataShape) -> nn.Module:
+        """Return the model; raises ConfigError for images below 20 pixels."""
+        need_images(shape, self.name, 20)
+        colours, height, width = shape.inputs
+        # (x + 4 − 8)/2 + 1, pooled to one less; then (x − 4)/2 + 1, pooled to one less.
+        high, wide = (((x - 4) // 2 - 4) // 2 for x in (height, width))
+        return nn.Sequential(
+            OrderedDict(
+                conv1=nn.Conv2d(colours, 16, 8, stride=2, padding=2),
+                pool1=nn.MaxPool2d(2, 1), act1=nn.Tanh(),
+                conv2=nn.Conv2d(16, 32, 4, stride=2), pool2=nn.MaxPool2d(2, 1), act2=nn.Tanh(),
+                flatten=nn.Flatten(), hidden=nn.Linear(32 * high * wide, self.hidden),
+                act3=nn.Tanh(), output=nn.Linear(self.hidden, shape.classes),
+            )
+        )  # fmt: skip
+
+
 def need_images(shape: DataShape, model: str, pixels: int) -> None:
     """Raise ConfigError unless rows are ``[channels, height, width]`` of that many pixels."""
     shape.need_dense(model)
