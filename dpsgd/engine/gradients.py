@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from functools import cached_property
+from typing import Any, Literal, Protocol, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
 from dpsgd.clipping.groups import Groups
+from dpsgd.engine.rows import Batch
 
 Combine: TypeAlias = Literal["average", "sum"]
 
-Loss: TypeAlias = Callable[[Tensor, Tensor], Tensor]
+Loss: TypeAlias = Callable[[Any, Any], Tensor]
 """Outputs and targets of ``[rows]`` to losses ``[rows]``; row i must depend on row i alone."""
 
 
@@ -32,6 +34,24 @@ class Units:
     count: int
     factor: Tensor
 
+    @cached_property
+    def longest(self) -> int:
+        """The most rows of any unit."""
+        return int(torch.bincount(self.unit, minlength=self.count).max()) if self.count else 0
+
+    @cached_property
+    def is_even(self) -> bool:
+        """Whether every unit has as many rows."""
+        return self.count * self.longest == len(self.unit)
+
+    @cached_property
+    def place(self) -> Tensor:
+        """``[rows]`` where each row stands if every unit is given ``longest`` places."""
+        rows = torch.bincount(self.unit, minlength=self.count)
+        within = torch.arange(len(self.unit), device=rows.device)
+        within = within - (rows.cumsum(0) - rows)[self.unit]
+        return self.unit * self.longest + within
+
     @classmethod
     def of(cls, unit: Tensor, count: int, combine: Combine) -> Units:
         """Return units whose gradient is the ``sum`` or the ``average`` of their rows'."""
@@ -39,8 +59,17 @@ class Units:
         ones = torch.ones(len(unit), dtype=torch.float64, device=unit.device)
         return cls(unit, count, ones if combine == "sum" else ones / rows[unit])
 
+    def picked(self, chosen: Tensor) -> tuple[Tensor, Units]:
+        """Return the positions of the rows of the ``chosen`` units (ascending), and these units."""
+        number = torch.full((self.count,), -1, device=self.unit.device)
+        number[chosen] = torch.arange(len(chosen), device=self.unit.device)
+        rows = torch.nonzero(number[self.unit] >= 0).flatten()
+        return rows, Units(number[self.unit[rows]], len(chosen), self.factor[rows])
+
     def add(self, rows: Tensor) -> Tensor:
         """Return ``[count, ...]``: the sum of each unit's ``rows`` ``[rows, ...]``."""
+        if self.is_even and self.longest:
+            return rows.reshape(self.count, self.longest, *rows.shape[1:]).sum(1)
         return rows.new_zeros((self.count, *rows.shape[1:])).index_add(0, self.unit, rows)
 
 
@@ -60,14 +89,24 @@ class UnitGradients(Protocol):
         """Σ_u w_ug·grad_u for every parameter, given ``[units, groups]`` weights."""
         ...
 
+    def without(self, dropped: Tensor) -> UnitGradients:
+        """Return the batch with the ``dropped`` ``[units]`` units zero: norms, activations and
+        output gradients, so that no 0·∞ enters a sum.
+        """
+        ...
+
 
 class Engine(Protocol):
     """Captures the per-unit gradients of one batch."""
 
     name: str
+    micro_batch: int | Literal["auto"] | None
+    memory_gb: float
+    autocast: Literal["bfloat16"] | None
+    non_finite: Literal["stop", "drop"]
 
     def capture(
-        self, model: nn.Module, loss: Loss, inputs: Tensor, targets: Tensor, groups: Groups,
+        self, model: nn.Module, loss: Loss, inputs: Batch, targets: Batch, groups: Groups,
         units: Units | None,
     ) -> UnitGradients:  # fmt: skip
         """Run the model once on ``inputs`` ``[rows, ...]`` and return its units' gradients.
@@ -97,6 +136,10 @@ class NoRows:
     def weighted_sum(self, weights: Tensor) -> dict[str, Tensor]:
         """Zeros in the shape of every parameter."""
         return {name: torch.zeros_like(value) for name, value in self.like.items()}
+
+    def without(self, dropped: Tensor) -> UnitGradients:
+        """Nothing to drop."""
+        return self
 
 
 def trainable(model: nn.Module) -> dict[str, Tensor]:

@@ -1,8 +1,6 @@
-"""Norms and weighted sums of a layer's weight and bias from its inputs and output gradients.
+"""The layers whose parameters have a fast path: from input and output gradient to pieces.
 
-For a linear map z_t = W·a_t + b a unit's gradient is Σ_t g_t·a_tᵀ, so that neither its norm nor a
-weighted sum over units needs the gradient itself (Goodfellow, arXiv 1510.01799; for sequences and
-convolutions Bu et al., arXiv 2205.10683).
+A layer is taken by its exact type: a subclass may do anything in its ``forward``.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -10,171 +8,120 @@ convolutions Bu et al., arXiv 2205.10683).
 # (torch leaves parts of these calls untyped)
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.grad import conv2d_weight
 
-from dpsgd.engine.gradients import Units
+from dpsgd.engine.convolution import Convolved
+from dpsgd.engine.lookup import Lookup
+from dpsgd.engine.outer import Outer
+from dpsgd.engine.pieces import Piece, Rows
+from dpsgd.engine.vectors import Vectors
 
-CANCELLATION = 1e-3
-"""Below this share of the summed terms a float32 ghost norm is computed again in float64."""
-
-
-MOST_PADDING = 4
-"""Units are padded to one length as long as that multiplies the rows by no more than this."""
-
-
-class Layer(Protocol):
-    """How one kind of layer turns a captured use into gradients. ``a`` is the layer's input,
-    ``g`` the gradient of the summed loss at its output, both ``[units, ...]``.
-    """
-
-    def rows(self, module: nn.Module, a: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the use as a linear map: ``[units, T, p]`` and ``[units, T, q]``, W being q×p."""
-        ...
-
-    def weight_sum(self, module: nn.Module, a: Tensor, g: Tensor) -> Tensor:
-        """Return the weight's gradient of this use, summed over units, for already weighted g."""
-        ...
-
-    def bias_rows(self, g: Tensor) -> Tensor:
-        """Return each unit's gradient of the bias, ``[units, q]``."""
-        ...
+Layer: TypeAlias = Callable[[Any, Tensor, Tensor, frozenset[str]], dict[str, Piece]]
+"""Module, input ``[rows, ...]``, gradient of the summed loss at the output ``[rows, ...]`` and the
+names of the parameters that are wanted, to one piece for each of these."""
 
 
-class LinearLayer:
-    """``nn.Linear`` on inputs ``[units, ..., p]``."""
-
-    def rows(self, module: nn.Module, a: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
-        """Fold every middle dimension into T."""
-        return (
-            a.reshape(len(a), -1, a.shape[-1]),
-            g.reshape(len(g), -1, g.shape[-1]),
-        )
-
-    def weight_sum(self, module: nn.Module, a: Tensor, g: Tensor) -> Tensor:
-        """One matrix product over units and positions."""
-        return g.reshape(-1, g.shape[-1]).T @ a.reshape(-1, a.shape[-1])
-
-    def bias_rows(self, g: Tensor) -> Tensor:
-        """Sum over positions."""
-        return g.reshape(len(g), -1, g.shape[-1]).sum(1)
+def linear(module: nn.Linear, a: Tensor, g: Tensor, wanted: frozenset[str]) -> dict[str, Piece]:
+    """``nn.Linear`` on inputs of any rank: every middle dimension is a position."""
+    if a.dim() == 2:
+        length = torch.linalg.vector_norm(g, dim=1)
+        pieces: dict[str, Piece] = {}
+        if "weight" in wanted:
+            pieces["weight"] = Vectors(a, g, length)
+        if "bias" in wanted:
+            pieces["bias"] = Rows(g, length)
+        return pieces
+    a = a.reshape(a.shape[0], -1, a.shape[-1])
+    g = g.reshape(g.shape[0], -1, g.shape[-1])
+    return _with_bias(Outer(a, g), g.sum(1) if "bias" in wanted else g, wanted)
 
 
-class Conv2dLayer:
-    """``nn.Conv2d`` with any stride, padding, padding mode, dilation; one group of channels."""
-
-    def rows(self, module: nn.Module, a: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
-        """Unfold the padded input: a position of the output is a row."""
-        conv = _conv(module)
-        patches = functional.unfold(
-            pad_input(conv, a),
-            (conv.kernel_size[0], conv.kernel_size[1]),
-            dilation=(conv.dilation[0], conv.dilation[1]),
-            stride=(conv.stride[0], conv.stride[1]),
-        )
-        return patches.transpose(1, 2), g.flatten(2).transpose(1, 2)
-
-    def weight_sum(self, module: nn.Module, a: Tensor, g: Tensor) -> Tensor:
-        """One call of the native weight gradient of the whole batch."""
-        conv = _conv(module)
-        gradient: Any = conv2d_weight  # its annotations say int where it takes pairs
-        return gradient(
-            pad_input(conv, a), list(conv.weight.shape), g,
-            stride=(conv.stride[0], conv.stride[1]),
-            dilation=(conv.dilation[0], conv.dilation[1]), groups=conv.groups,
-        )  # fmt: skip
-
-    def bias_rows(self, g: Tensor) -> Tensor:
-        """Sum over positions."""
-        return g.flatten(2).sum(2)
+def convolution(module: Any, a: Tensor, g: Tensor, wanted: frozenset[str]) -> dict[str, Piece]:
+    """``nn.Conv1d/2d/3d`` and ``nn.ConvTranspose1d/2d/3d``."""
+    over = tuple(range(2, g.dim()))
+    return _with_bias(Convolved.of(module, a, g), g.sum(over) if "bias" in wanted else g, wanted)
 
 
-def pad_input(conv: nn.Conv2d, a: Tensor) -> Tensor:
-    """Return the input as the convolution sees it once its padding, in any mode, is applied."""
-    if isinstance(conv.padding, str):
-        width: list[int] = []
-        for kernel, dilation in zip(conv.kernel_size, conv.dilation, strict=True):
-            total = dilation * (kernel - 1) if conv.padding == "same" else 0
-            width = [total // 2, total - total // 2, *width]
-    else:
-        height, across = conv.padding[0], conv.padding[1]
-        width = [across, across, height, height]
-    if not any(width):
-        return a
-    mode = "constant" if conv.padding_mode == "zeros" else conv.padding_mode
-    return functional.pad(a, width, mode=mode)
+def embedding(
+    module: nn.Embedding, ids: Tensor, g: Tensor, wanted: frozenset[str]
+) -> dict[str, Piece]:
+    """``nn.Embedding`` on ids of any rank; the padding id has no gradient."""
+    ids, g = ids.reshape(len(ids), -1), g.reshape(len(g), -1, g.shape[-1])
+    if module.padding_idx is not None:
+        g = g * (ids != module.padding_idx).unsqueeze(-1)
+    return {"weight": Lookup(ids, g, module.num_embeddings)}
 
 
-def squared_weight_norm(a: Tensor, g: Tensor) -> Tensor:
-    """Return ‖Σ_t g_t·a_tᵀ‖² ``[units]`` for ``[units, T, p]`` and ``[units, T, q]``.
-
-    Chooses the ghost norm Σ_{t,s} (a_t·a_s)(g_t·g_s) where 2T² is less than p·q, else the
-    materialised gradient. Terms of the ghost norm cancel; where the sum comes out below 1e-3 of
-    (Σ_t ‖a_t‖‖g_t‖)², it is computed in float64, since a norm that is too small breaks the bound.
-    """
-    positions, p, q = a.shape[1], a.shape[2], g.shape[2]
-    if positions == 1:
-        return a.square().sum((1, 2)) * g.square().sum((1, 2))
-    if 2 * positions * positions >= p * q:
-        return torch.bmm(g.transpose(1, 2), a).square().sum((1, 2))
-    ghost = _ghost(a, g)
-    terms = (a.square().sum(2) * g.square().sum(2)).sqrt().sum(1).square()
-    cancelled = torch.nonzero(ghost <= CANCELLATION * terms).flatten()
-    if a.dtype != torch.float64 and len(cancelled):
-        exact = _ghost(a[cancelled].double(), g[cancelled].double())
-        ghost = ghost.index_copy(0, cancelled, exact.to(ghost.dtype))
-    return ghost.clamp_min(0.0)
+def layer_norm(
+    module: nn.LayerNorm, a: Tensor, g: Tensor, wanted: frozenset[str]
+) -> dict[str, Piece]:
+    """``nn.LayerNorm`` over any number of dimensions."""
+    normal = functional.layer_norm(a, module.normalized_shape, eps=module.eps)
+    return _scale_and_shift(normal, g, wanted, tuple(module.normalized_shape))
 
 
-def squared_unit_norm(a: Tensor, g: Tensor, units: Units) -> Tensor:
-    """Return the squared norms ``[count]`` of the sums of each unit's rows.
-
-    A unit's rows are one long sequence. They are padded to the longest unit's length unless that
-    would multiply the rows by more than ``MOST_PADDING``; then units are taken one by one.
-    """
-    rows = torch.bincount(units.unit, minlength=units.count)
-    longest = int(rows.max())
-    if units.count * longest > MOST_PADDING * len(a):
-        return _one_by_one(a, g, rows)
-    within = torch.arange(len(a), device=a.device) - (rows.cumsum(0) - rows)[units.unit]
-    place = units.unit * longest + within
-    padded = [
-        x.new_zeros((units.count * longest, *x.shape[1:]))
-        .index_copy(0, place, x)
-        .view(units.count, longest * x.shape[1], x.shape[2])
-        for x in (a, g)
-    ]
-    return squared_weight_norm(padded[0], padded[1])
+def rms_norm(module: nn.RMSNorm, a: Tensor, g: Tensor, wanted: frozenset[str]) -> dict[str, Piece]:
+    """``nn.RMSNorm`` over any number of dimensions."""
+    shape = module.normalized_shape
+    normal = functional.rms_norm(a, list(shape), eps=module.eps)
+    return _scale_and_shift(normal, g, wanted, tuple(shape))
 
 
-def _one_by_one(a: Tensor, g: Tensor, rows: Tensor) -> Tensor:
-    """Return the squared norms of units given how many consecutive rows each has."""
-    sizes = rows.tolist()
-    pieces = zip(a.split(sizes), g.split(sizes), strict=True)
-    return torch.stack([(y.flatten(0, 1).T @ x.flatten(0, 1)).square().sum() for x, y in pieces])
+def group_norm(
+    module: nn.GroupNorm, a: Tensor, g: Tensor, wanted: frozenset[str]
+) -> dict[str, Piece]:
+    """``nn.GroupNorm``; channels are the second dimension."""
+    normal = functional.group_norm(a, module.num_groups, eps=module.eps)
+    return _per_channel(normal, g, wanted)
 
 
-def _ghost(a: Tensor, g: Tensor) -> Tensor:
-    return (torch.bmm(a, a.transpose(1, 2)) * torch.bmm(g, g.transpose(1, 2))).sum((1, 2))
+def instance_norm(
+    module: nn.InstanceNorm1d, a: Tensor, g: Tensor, wanted: frozenset[str]
+) -> dict[str, Piece]:
+    """``nn.InstanceNorm1d/2d/3d`` that normalises a row by itself."""
+    return _per_channel(functional.instance_norm(a, eps=module.eps), g, wanted)
 
 
-def _conv(module: nn.Module) -> nn.Conv2d:
-    if not isinstance(module, nn.Conv2d):
-        raise TypeError(f"expected nn.Conv2d, got {type(module).__name__}")
-    return module
+FAST: dict[type[nn.Module], Layer] = {
+    nn.Linear: linear,
+    nn.Conv1d: convolution, nn.Conv2d: convolution, nn.Conv3d: convolution,
+    nn.ConvTranspose1d: convolution, nn.ConvTranspose2d: convolution,
+    nn.ConvTranspose3d: convolution,
+    nn.Embedding: embedding,
+    nn.LayerNorm: layer_norm, nn.RMSNorm: rms_norm, nn.GroupNorm: group_norm,
+    nn.InstanceNorm1d: instance_norm, nn.InstanceNorm2d: instance_norm,
+    nn.InstanceNorm3d: instance_norm,
+}  # fmt: skip
 
 
 def fast_layer(module: nn.Module) -> Layer | None:
-    """Return the book-keeping of this module, or None if it has no fast path.
+    """Return the layer's fast path, or None; an instance may have a ``forward`` of its own too."""
+    return None if "forward" in vars(module) else FAST.get(type(module))
 
-    Exact types only: a subclass may do anything in its ``forward``.
-    """
-    if type(module) is nn.Linear:
-        return LinearLayer()
-    if type(module) is nn.Conv2d and module.groups == 1:
-        return Conv2dLayer()
-    return None
+
+def _with_bias(weight: Piece, bias: Tensor, wanted: frozenset[str]) -> dict[str, Piece]:
+    pieces: dict[str, Piece] = {"weight": weight, "bias": Rows(bias)}
+    return {name: piece for name, piece in pieces.items() if name in wanted}
+
+
+def _scale_and_shift(
+    normal: Tensor, g: Tensor, wanted: frozenset[str], shape: tuple[int, ...]
+) -> dict[str, Piece]:
+    def added(x: Tensor) -> Piece:
+        return Rows(x.reshape(len(x), -1, *shape).sum(1))
+
+    makes = {"weight": lambda: added(g * normal), "bias": lambda: added(g)}
+    return {name: make() for name, make in makes.items() if name in wanted}
+
+
+def _per_channel(normal: Tensor, g: Tensor, wanted: frozenset[str]) -> dict[str, Piece]:
+    def added(x: Tensor) -> Piece:
+        return Rows(x.sum(tuple(range(2, x.dim()))) if x.dim() > 2 else x)
+
+    makes = {"weight": lambda: added(g * normal), "bias": lambda: added(g)}
+    return {name: make() for name, make in makes.items() if name in wanted}

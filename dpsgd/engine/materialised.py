@@ -1,51 +1,86 @@
 """The slow engine: every unit's gradient in memory. Obviously right, and so the oracle."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportPrivateUsage=false
+# pyright: reportUnknownArgumentType=false
 # (torch leaves parts of these calls untyped)
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from dpsgd.clipping.groups import Groups
+from dpsgd.engine.general import slow_operations_allowed
 from dpsgd.engine.gradients import Loss, NoRows, UnitGradients, Units, trainable
+from dpsgd.engine.pieces import scaled, squared_norm, weighted, zeroed
+from dpsgd.engine.precision import full_precision, running_in, wide
+from dpsgd.engine.probing import gradients_alone
+from dpsgd.engine.rows import Batch, count, tree_map_rows
 
 
 @dataclass(frozen=True)
 class Materialised:
     """Per-unit gradients of any module through ``torch.func`` (``conf/engine/materialised.yaml``).
 
-    Memory is units × parameters. Right for every module that maps rows to rows and that
-    ``torch.func.vmap`` can trace.
+    Memory is units × parameters. What ``torch.func.vmap`` cannot trace is differentiated row by
+    row. The attributes are those of ``Bookkeeping``.
     """
 
     name: str
+    micro_batch: int | Literal["auto"] | None
+    memory_gb: float
+    autocast: Literal["bfloat16"] | None
+    non_finite: Literal["stop", "drop"]
 
     def capture(
-        self, model: nn.Module, loss: Loss, inputs: Tensor, targets: Tensor, groups: Groups,
+        self, model: nn.Module, loss: Loss, inputs: Batch, targets: Batch, groups: Groups,
         units: Units | None,
     ) -> UnitGradients:  # fmt: skip
         """Differentiate the loss of one row at a time, all rows at once; add each unit's rows."""
         parameters = trainable(model)
-        if len(inputs) == 0:
+        if count(inputs) == 0:
             return NoRows(parameters, groups, units.count if units else 0)
-        fixed = {n: p.detach() for n, p in model.named_parameters() if not p.requires_grad}
-        fixed |= dict(model.named_buffers())
-
-        def row_loss(trained: dict[str, Tensor], row: Tensor, target: Tensor) -> Tensor:
-            outputs = torch.func.functional_call(model, trained | fixed, (row.unsqueeze(0),))
-            return loss(outputs, target.unsqueeze(0)).squeeze(0)
-
-        per_row = torch.func.vmap(
-            torch.func.grad_and_value(row_loss), in_dims=(None, 0, 0), randomness="different"
-        )
-        gradients, losses = per_row(parameters, inputs, targets)
+        device = next(iter(parameters.values())).device
+        with torch.enable_grad(), running_in(self.autocast, device):
+            try:
+                gradients, losses = _all_at_once(model, parameters, loss, inputs, targets)
+            except RuntimeError:
+                gradients, losses = _row_by_row(model, parameters, loss, inputs, targets)
+        gradients = {name: wide(g) for name, g in gradients.items()}
         if units is not None:
             gradients = {name: units.add(scaled(g, units.factor)) for name, g in gradients.items()}
         return MaterialisedGradients(gradients, losses.detach(), groups)
+
+
+def _all_at_once(
+    model: nn.Module, parameters: dict[str, Tensor], loss: Loss, inputs: Batch, targets: Batch
+) -> tuple[dict[str, Tensor], Tensor]:
+    fixed = {n: p.detach() for n, p in model.named_parameters() if not p.requires_grad}
+    fixed |= dict(model.named_buffers())
+
+    def row_loss(trained: dict[str, Tensor], row: Any, target: Any) -> Tensor:
+        row, target = (tree_map_rows(lambda t: t.unsqueeze(0), x) for x in (row, target))
+        outputs = torch.func.functional_call(model, trained | fixed, (row,))
+        return loss(outputs, target).squeeze(0)
+
+    per_row = torch.func.vmap(
+        torch.func.grad_and_value(row_loss), in_dims=(None, 0, 0), randomness="different"
+    )
+    with slow_operations_allowed():
+        return per_row(parameters, inputs, targets)
+
+
+def _row_by_row(
+    model: nn.Module, parameters: dict[str, Tensor], loss: Loss, inputs: Batch, targets: Batch
+) -> tuple[dict[str, Tensor], Tensor]:
+    found, losses = gradients_alone(model, loss, inputs, targets, range(count(inputs)))
+    stacked = {
+        name: torch.stack([torch.zeros_like(parameters[name]) if g is None else g for g in rows])
+        for name, rows in found.items()
+    }
+    return stacked, losses
 
 
 @dataclass(frozen=True)
@@ -66,22 +101,13 @@ class MaterialisedGradients:
 
     def weighted_sum(self, weights: Tensor) -> dict[str, Tensor]:
         """Σ_u w_ug·grad_u for every parameter."""
-        return {
-            name: weighted(gradient, weights[:, self.groups.index_of(name)])
-            for name, gradient in self.gradients.items()
-        }
+        with full_precision(weights.device):
+            return {
+                name: weighted(gradient, weights[:, self.groups.index_of(name)])
+                for name, gradient in self.gradients.items()
+            }
 
-
-def scaled(rows: Tensor, factor: Tensor) -> Tensor:
-    """Return ``rows`` ``[rows, ...]``, each multiplied by its ``factor`` ``[rows]``."""
-    return rows * factor.to(rows.dtype).view(-1, *(1,) * (rows.dim() - 1))
-
-
-def squared_norm(gradient: Tensor) -> Tensor:
-    """Return the squared L2 norm ``[units]`` of ``[units, ...]``."""
-    return gradient.flatten(1).square().sum(1) if gradient.dim() > 1 else gradient.square()
-
-
-def weighted(gradient: Tensor, weights: Tensor) -> Tensor:
-    """Return Σ_u w_u·gradient_u for ``[units, *shape]`` and ``[units]``."""
-    return torch.tensordot(weights.to(gradient.dtype), gradient, dims=1)
+    def without(self, dropped: Tensor) -> UnitGradients:
+        """Return the batch with the ``dropped`` ``[units]`` units' gradients zero."""
+        kept = {name: zeroed(g, dropped) for name, g in self.gradients.items()}
+        return MaterialisedGradients(kept, self.losses, self.groups)

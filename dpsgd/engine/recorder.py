@@ -1,113 +1,73 @@
-"""Catch every layer's input and output gradient in one forward and one short backward pass."""
+"""What one recorded forward pass leaves, and the backward pass that collects the gradients."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportPrivateUsage=false
 # (torch leaves parts of these calls untyped)
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch.autograd.graph import GradientEdge
 
+from dpsgd.engine.pieces import Piece, Rows
+from dpsgd.engine.precision import wide
 from dpsgd.errors import PrivacyError
 
-
-@dataclass
-class Use:
-    """One call of one layer: its input, and after the backward pass its output's gradient."""
-
-    layer: str
-    a: Tensor
-    version: int
-    g: Tensor | None = None
-
-    def values(self) -> tuple[Tensor, Tensor]:
-        """Return input and output gradient, in float32 or wider whatever autocast made of them.
-
-        Raises PrivacyError if the input was changed in place.
-        """
-        if self.a._version != self.version:
-            raise PrivacyError(
-                f"layer {self.layer!r}: its input was changed in place after the forward pass used "
-                "it, so that its norms would be wrong. Write `x = x + y` for `x += y`, and "
-                "inplace=False, or use engine=materialised"
-            )
-        if self.g is None:
-            raise PrivacyError(f"layer {self.layer!r}: this call does not reach the loss")
-        return wide(self.a), wide(self.g)
+Receive = Callable[[str, Piece], None]
+"""Takes one use's piece of the parameter of that name."""
 
 
-def wide(value: Tensor) -> Tensor:
-    """Return ``value`` in float32 if its type is narrower: squares of half precision underflow."""
-    return value if value.dtype == torch.float64 else value.float()
+class OutdatedError(PrivacyError):
+    """The model does something else than on the rows by which its strategy was chosen."""
+
+
+SMALL = 1 << 16
+"""Gradients of outputs with no more elements are returned together at the end of the backward pass;
+larger ones are received, and let go, on the way.
+"""
 
 
 @dataclass
 class Recorder:
-    """What was captured: every use of every fast layer, and the outputs of the model."""
+    """One recorded forward pass of ``rows`` rows.
 
-    anchor: Tensor
-    uses: dict[str, list[Use]] = field(default_factory=dict[str, list[Use]])
+    Attributes:
+        uses: how many pieces each parameter will receive if every use reaches the loss.
+        own: parameter name to ``[rows, *shape]`` leaves of the general path.
+        small: outputs whose gradient is asked for, and what receives it.
+        ends: where the backward pass may stop: large outputs of layers that read no other layer.
+        called: names of the fast layers that were called.
 
-
-class _Tap(torch.autograd.Function):
-    """Identity whose backward pass keeps the gradient, and that hangs the graph on the anchor.
-
-    Marking the input as changed in place makes the output the same tensor with a new history: an
-    in-place activation after the layer then builds on top of the tap, and the gradient caught is
-    the layer's own.
     """
 
-    @staticmethod
-    def forward(ctx: Any, output: Tensor, anchor: Tensor, use: Use) -> Tensor:
-        ctx.use = use
-        ctx.mark_dirty(output)
-        return output
+    rows: int
+    uses: dict[str, int] = field(default_factory=dict[str, int])
+    own: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
+    small: list[tuple[GradientEdge, Callable[[Tensor], None]]] = field(default_factory=list)
+    ends: list[GradientEdge] = field(default_factory=list[GradientEdge])
+    called: set[str] = field(default_factory=set[str])
 
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        ctx.use.g = grads[0].detach()
-        return grads[0], None, None
+    def own_of(self, name: str, parameter: Tensor) -> Tensor:
+        """Return the parameter once for every row, the same leaf whenever it is asked for."""
+        if name not in self.own:
+            leaf = parameter.detach().expand(self.rows, *parameter.shape)
+            self.own[name] = leaf.requires_grad_()
+        return self.own[name]
 
-
-@contextmanager
-def recording(model: nn.Module, layers: dict[str, nn.Module], rows: int) -> Generator[Recorder]:
-    """Catch ``layers`` for one forward pass of ``rows`` rows, no parameter having a gradient.
-
-    Parameters need no gradient of their own: the backward pass stops at the first layers' outputs.
-    """
-    anchor = torch.zeros((), requires_grad=True, device=next(model.parameters()).device)
-    recorder = Recorder(anchor)
-    switched = [p for p in model.parameters() if p.requires_grad]
-    handles = [
-        module.register_forward_hook(_hook(name, recorder, rows)) for name, module in layers.items()
-    ]
-    for parameter in switched:
-        parameter.requires_grad_(False)
-    try:
-        yield recorder
-    finally:
-        for handle in handles:
-            handle.remove()
-        for parameter in switched:
-            parameter.requires_grad_(True)
-
-
-def _hook(name: str, recorder: Recorder, rows: int) -> Any:
-    def catch(module: nn.Module, args: tuple[Any, ...], output: Tensor) -> Tensor:
-        a = args[0].detach()
-        if len(a) != rows:
-            raise PrivacyError(
-                f"layer {name!r} sees {len(a)} rows in a batch of {rows}: whose they are cannot be "
-                "known. Keep rows in the first dimension, or use engine=materialised"
-            )
-        use = Use(name, a, a._version)
-        recorder.uses.setdefault(name, []).append(use)
-        tapped: Any = _Tap.apply(output, recorder.anchor, use)  # pyright: ignore[reportUnknownMemberType]  (torch leaves it untyped)
-        return tapped
-
-    return catch
+    def backward(self, total: Tensor, receive: Receive) -> None:
+        """Send every use's piece to ``receive``. No parameter's own gradient is computed."""
+        stops: Any = [*(edge for edge, _ in self.small), *self.own.values(), *self.ends]
+        if not total.requires_grad or not stops:
+            return
+        # Its annotation leaves out the None of what is not reached.
+        found: Any = torch.autograd.grad(total, stops, allow_unused=True)
+        for (_, caught), gradient in zip(self.small, found, strict=False):
+            if gradient is not None:
+                caught(gradient)
+        for name, gradient in zip(self.own, found[len(self.small) :], strict=False):
+            if gradient is not None:
+                receive(name, Rows(wide(gradient)))

@@ -1,14 +1,16 @@
 """Models that mix rows, remember them, or draw their own luck are refused, each by its name."""
 
 import random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from engines import fast
 from torch import nn
 from torch.nn import functional
 
-from dpsgd.engine import Bookkeeping, Materialised, clip_groups
+from dpsgd.engine import clip_groups
 from dpsgd.engine.checks import check_engine, check_row_alone, check_rows_apart
 from dpsgd.engine.fixed import FixedState
 from dpsgd.errors import ConfigError, PrivacyError
@@ -104,7 +106,7 @@ def test_modules_that_keep_rows_apart_pass(layer):
     model = _with(layer)
     check_rows_apart(model, cross_entropy, X, Y)
     groups = clip_groups(model, "all")
-    check_engine(Bookkeeping("fast"), model, cross_entropy, X, Y, groups)
+    check_engine(fast(), model, cross_entropy, X, Y, groups)
 
 
 class Keeps(nn.Module):
@@ -169,46 +171,27 @@ def test_a_loss_over_the_batch_is_refused():
         check_rows_apart(_with(nn.Tanh()), functional.cross_entropy, X, Y)
 
 
-def test_parameters_used_outside_their_layer_are_found():
-    class Functional(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.a = nn.Linear(48, 5)
+class Forgetful:
+    """An engine whose norms are a little too small."""
 
-        def forward(self, x):
-            x = x.flatten(1)
-            return self.a(x) + functional.linear(x.flip(1), self.a.weight)
+    name, autocast = "forgetful", None
 
-    model = Functional()
-    with pytest.raises(PrivacyError, match="engine=fast"):
-        check_engine(Bookkeeping("fast"), model, cross_entropy, X, Y, clip_groups(model, "all"))
-    check_engine(Materialised("slow"), model, cross_entropy, X, Y, clip_groups(model, "all"))
+    def __init__(self, share):
+        self.share = share
+
+    def capture(self, *batch):
+        found = fast().capture(*batch)
+        norms = found.norms() * self.share
+        return SimpleNamespace(norms=lambda: norms, losses=found.losses)
 
 
-def test_a_backward_pass_that_mixes_rows_is_found():
-    def hooked(module, x):
-        if x.requires_grad:
-            x.register_hook(lambda g: g - 5 * g.mean(0, keepdim=True))
-        return x
-
-    model = _with(Does(hooked))
-    check_rows_apart(model, cross_entropy, X, Y)
-    with pytest.raises(PrivacyError, match="backward"):
-        check_engine(Bookkeeping("fast"), model, cross_entropy, X, Y, clip_groups(model, "all"))
-
-
-def test_rows_that_are_split_inside_the_model_are_refused():
-    class Splits(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.linear = nn.Linear(24, 5)
-
-        def forward(self, x):
-            return self.linear(x.reshape(2 * len(x), -1)).reshape(len(x), 2, 5).mean(1)
-
-    model = Splits()
-    with pytest.raises(PrivacyError, match="64 rows in a batch of 32"):
-        Bookkeeping("b").capture(model, cross_entropy, X, Y, clip_groups(model, "all"), None)
+@pytest.mark.parametrize("share", [0.99, float("nan")])
+def test_an_engine_that_is_wrong_for_a_model_is_found(share):
+    model = _with(nn.Tanh())
+    groups = clip_groups(model, "layer")
+    check_engine(Forgetful(1.0), model, cross_entropy, X, Y, groups)
+    with pytest.raises(PrivacyError, match="engine=forgetful"):
+        check_engine(Forgetful(share), model, cross_entropy, X, Y, groups)
 
 
 def test_a_row_is_looked_at_alone_while_training():

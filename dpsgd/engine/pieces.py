@@ -1,0 +1,181 @@
+"""What one use of a layer contributes to one parameter's gradient, never larger than it need be."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+# (torch leaves parts of these calls untyped)
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from dpsgd.engine.gradients import Units
+
+CANCELLATION = 1e-3
+"""Below this share of the summed terms a float32 norm is computed again in float64."""
+KEEP = 2
+"""A unit's gradient is kept for the weighted sum if it takes at most so many times the memory of
+the layer's inputs and output gradients that it replaces."""
+
+
+class Piece(Protocol):
+    """One or more uses of a layer, for one parameter.
+
+    ``units`` None: every row is a unit.
+    """
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Number of elements held."""
+        ...
+
+    @property
+    def parameter_size(self) -> int:
+        """Number of elements of the parameter."""
+        ...
+
+    def gradient(self, units: Units | None) -> Tensor:
+        """Materialise every unit's gradient, ``[units, *shape]``."""
+        ...
+
+    def squared_norm(self, units: Units | None) -> Tensor | None:
+        """``[units]`` without the gradients themselves; None where they are the better way."""
+        ...
+
+    def weighted_sum(self, weights: Tensor) -> Tensor:
+        """Σ_r w_r·grad_r given ``[rows]`` weights."""
+        ...
+
+    def joined(self, other: Piece) -> Piece | None:
+        """Return both uses as one, or None if only their gradients can be added."""
+        ...
+
+    def bound(self, units: Units | None) -> Tensor | None:
+        """``[units]`` upper bounds on the length of the terms that a gradient sums; None if a
+        gradient is no sum.
+        """
+        ...
+
+    def picked(self, rows: slice | Tensor) -> Piece:
+        """Return some of the rows."""
+        ...
+
+    def double(self) -> Piece:
+        """Return the piece in float64."""
+        ...
+
+    def without(self, dropped: Tensor) -> Piece:
+        """Return the piece with the ``dropped`` ``[rows]`` rows zero."""
+        ...
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Every row's gradient itself, ``[rows, *shape]``: biases, norm layers, the general path.
+
+    ``length`` ``[rows]`` is its norm, where that is known already.
+    """
+
+    value: Tensor
+    length: Tensor | None = None
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(self.value)
+
+    @property
+    def size(self) -> int:
+        """Number of elements held."""
+        return self.value.numel()
+
+    @property
+    def parameter_size(self) -> int:
+        """Number of elements of the parameter."""
+        return self.value[0].numel()
+
+    def gradient(self, units: Units | None) -> Tensor:
+        """Add each unit's rows."""
+        return self.value if units is None else units.add(self.value)
+
+    def squared_norm(self, units: Units | None) -> Tensor | None:
+        """Return what is known already."""
+        return None if self.length is None or units is not None else self.length.square()
+
+    def weighted_sum(self, weights: Tensor) -> Tensor:
+        """One product of a vector and a matrix."""
+        return weighted(self.value, weights)
+
+    def joined(self, other: Piece) -> Piece | None:
+        """Add: the gradient is linear in the uses."""
+        return Rows(self.value + other.gradient(None).view_as(self.value))
+
+    def bound(self, units: Units | None) -> Tensor | None:
+        """Return None: what is released is the sum of these very rows."""
+        return None
+
+    def picked(self, rows: slice | Tensor) -> Piece:
+        """Index."""
+        return Rows(self.value[rows])
+
+    def double(self) -> Piece:
+        """Convert."""
+        return Rows(self.value.double())
+
+    def without(self, dropped: Tensor) -> Piece:
+        """Zero some rows."""
+        return Rows(zeroed(self.value, dropped))
+
+
+def scaled(rows: Tensor, factor: Tensor) -> Tensor:
+    """Return ``rows`` ``[rows, ...]``, each multiplied by its ``factor`` ``[rows]``."""
+    return rows * factor.to(rows.dtype).view(-1, *(1,) * (rows.dim() - 1))
+
+
+def zeroed(rows: Tensor, dropped: Tensor) -> Tensor:
+    """Return ``rows`` with the ``dropped`` ones zero, whatever stood there."""
+    return rows.masked_fill(dropped.view(-1, *(1,) * (rows.dim() - 1)), 0)
+
+
+def squared_norm(gradient: Tensor) -> Tensor:
+    """Return the squared L2 norm ``[units]`` of ``[units, *shape]``."""
+    flat = gradient if gradient.dim() == 2 else _laid_out(gradient)[0]
+    return torch.linalg.vector_norm(flat, dim=1).square()
+
+
+def weighted(gradient: Tensor, weights: Tensor) -> Tensor:
+    """Return Σ_u w_u·gradient_u for ``[units, *shape]`` and ``[units]``."""
+    weights = weights.to(gradient.dtype)
+    if gradient.dim() == 2:
+        return weights @ gradient
+    flat, order = _laid_out(gradient)
+    shape = [gradient.shape[1 + d] for d in order]
+    back = [order.index(d) for d in range(len(order))]
+    return (weights @ flat).view(shape).permute(back)
+
+
+def _laid_out(gradient: Tensor) -> tuple[Tensor, list[int]]:
+    """Return ``[units, elements]`` in the order of memory, without a copy, and that order."""
+    strides = gradient.stride()[1:]
+    order = sorted(range(len(strides)), key=lambda d: -strides[d])
+    return gradient.permute(0, *(1 + d for d in order)).reshape(len(gradient), -1), order
+
+
+def lengths(rows: Tensor, units: Units | None) -> Tensor:
+    """Return the L2 norm ``[units]`` of all that ``rows`` ``[rows, ...]`` hold of a unit."""
+    if units is None:
+        return torch.linalg.vector_norm(_laid_out(rows)[0], dim=1)
+    return units.add(torch.linalg.vector_norm(_laid_out(rows)[0], dim=1).square()).sqrt()
+
+
+def kept(piece: Piece, units: Units | None) -> bool:
+    """Whether gradients are small enough to be kept in the place of what they are made from."""
+    number = piece.rows if units is None else units.count
+    return number * piece.parameter_size <= KEEP * piece.size

@@ -1,0 +1,48 @@
+"""Norms and sums are computed in full float32, whatever the model runs in."""
+
+# pyright: reportUnknownMemberType=false
+# (torch leaves parts of these calls untyped)
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+import torch
+from torch import Tensor
+
+
+def full_precision(device: torch.device) -> AbstractContextManager[None]:
+    """No autocast and no TF32 inside: a norm that comes out too small would break the bound."""
+    cuda = device.type == "cuda"
+    tf32 = cuda and (torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32)
+    if not tf32 and not torch.is_autocast_enabled(device.type):
+        return nullcontext()
+    return _full_precision(device, cuda)
+
+
+@contextmanager
+def _full_precision(device: torch.device, cuda: bool) -> Generator[None]:
+    tf32 = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+    if cuda:
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    try:
+        with torch.autocast(device.type, enabled=False):
+            yield
+    finally:
+        if cuda:
+            torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = tf32
+
+
+@contextmanager
+def running_in(autocast: str | None, device: torch.device) -> Generator[None]:
+    """Autocast to ``bfloat16`` inside, if that is asked for."""
+    if autocast is None:
+        yield
+        return
+    with torch.autocast(device.type, dtype=torch.bfloat16):
+        yield
+
+
+def wide(value: Tensor) -> Tensor:
+    """Return ``value`` in float32 if its type is narrower: squares of half precision underflow."""
+    return value if value.dtype in (torch.float32, torch.float64) else value.float()
