@@ -16,7 +16,7 @@ SCALARS: Mapping[str, str] = {
     **dict.fromkeys(("model", "data", "unit", "unit_name", "relation", "accountant"), "string"),
     **dict.fromkeys(("stopped_by", "lr_scale", "finished_at", "result_version"), "string"),
     **dict.fromkeys(("schema", "seed", "data_seed", "steps"), "Int64"),
-    **dict.fromkeys(("steps_planned", "n_units"), "Int64"),
+    **dict.fromkeys(("steps_planned", "n_units", "micro_batch"), "Int64"),
     **dict.fromkeys(("clip_norm", "epsilon", "epsilon_target", "delta"), "float64"),
     **dict.fromkeys(("noise_multiplier", "lr", "batch", "seconds"), "float64"),
     **dict.fromkeys(("seconds_training", "seconds_evaluation"), "float64"),

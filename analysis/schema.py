@@ -22,6 +22,7 @@ STATS_BY_SLICE = (
     "kept",
     *(f"norm_before_q{q}" for q in QUANTILES),
     *(f"norm_after_q{q}" for q in QUANTILES),
+    "dropped",
 )
 STATS_OF_BATCH = ("cosine", "relative_length", "noise_norm", "snr", "loss", "threshold")
 STATS = STATS_BY_SLICE + STATS_OF_BATCH

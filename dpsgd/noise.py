@@ -1,5 +1,8 @@
 """The Gaussian noise of one step."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+# (torch leaves parts of these calls untyped)
 from __future__ import annotations
 
 import math
@@ -29,18 +32,26 @@ def gaussian_noise(
 
     """
     check_positive("noise standard deviation", std, groups)
-    total = sum(value.numel() for value in like.values())
-    first = next(iter(like.values()))
+    sizes = [value.numel() for value in like.values()]
+    types = {value.dtype for value in like.values()}
     # The widest type of all: noise of half precision would be rounded to zero under a small std.
-    widest = reduce(torch.promote_types, (v.dtype for v in like.values()), torch.float32)
-    flat = torch.randn(total, generator=generator, device=first.device, dtype=widest)
-    drawn: dict[str, Tensor] = {}
-    start = 0
-    for name, value in like.items():
-        part = flat[start : start + value.numel()].view(value.shape)
-        drawn[name] = part.mul_(float(std[groups.index_of(name)])).to(value.dtype)
-        start += value.numel()
-    return drawn
+    widest = reduce(torch.promote_types, types, torch.float32)
+    device = next(iter(like.values())).device
+    flat = torch.randn(sum(sizes), generator=generator, device=device, dtype=widest)
+    of_group: list[float] = std.tolist()
+    parts = flat.split(sizes)
+    if len(set(of_group)) == 1:
+        flat.mul_(of_group[0])
+    else:
+        for name, part in zip(like, parts, strict=True):
+            part.mul_(of_group[groups.index_of(name)])
+    drawn = {
+        name: part.view(value.shape)
+        for (name, value), part in zip(like.items(), parts, strict=True)
+    }
+    if types == {widest}:
+        return drawn
+    return {name: part.to(like[name].dtype) for name, part in drawn.items()}
 
 
 def query_noise(like: Tensor, std: Tensor, generator: torch.Generator) -> Tensor:
@@ -63,7 +74,7 @@ def check_positive(what: str, values: Tensor, groups: Groups) -> None:
             f"{what}: shape {tuple(values.shape)}, expected one value for each of the clip groups "
             f"{', '.join(groups.names)}"
         )
-    for name, value in zip(groups.names, map(float, values), strict=True):
+    for name, value in zip(groups.names, values.tolist(), strict=True):
         if not (math.isfinite(value) and value > 0):
             raise PrivacyError(
                 f"{what} of clip group {name!r} is {value}; it must be finite and > 0"

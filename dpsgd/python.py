@@ -14,11 +14,11 @@ from omegaconf.errors import OmegaConfBaseException
 from dpsgd.errors import ConfigError
 from dpsgd.experiment.cell import run_cell
 from dpsgd.experiment.opened import Run
+from dpsgd.experiment.options import config_folder
 from dpsgd.experiment.parts import build_part
 from dpsgd.experiment.plan import Plan, prepare
 from dpsgd.experiment.settings import GROUPS, read_cell
 from dpsgd.messages import explain
-from dpsgd.run import config_folder
 
 
 def train(

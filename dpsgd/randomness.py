@@ -76,9 +76,9 @@ class Streams:
 def _mersenne_state(words: bytes) -> torch.Tensor:
     """Return a CPU generator state whose 624 words are ``words``, about to be twisted."""
     state = _template().copy()
-    block = np.frombuffer(words, dtype="<u4").astype("<u8")
-    state[_MT_OFFSET : _MT_OFFSET + 8 * _MT_WORDS] = block.view(np.uint8)
-    return torch.as_tensor(state)
+    first = _MT_OFFSET // 8
+    state.view("<u8")[first : first + _MT_WORDS] = np.frombuffer(words, dtype="<u4")
+    return torch.from_numpy(state)  # pyright: ignore[reportUnknownMemberType]  (untyped in torch)
 
 
 @cache

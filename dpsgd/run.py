@@ -19,19 +19,12 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from dpsgd.errors import ConfigError, PrivacyError
+from dpsgd.experiment.options import config_folder
 from dpsgd.messages import explain
 
 WITH_VALUE = ("--config-dir", "-cd", "--config-name", "-cn", "--config-path", "-cp", "--package",
               "-p", "--cfg", "-c")  # fmt: skip
 """Hydra's options that take the next word with them."""
-
-HERE = Path(__file__).resolve().parent
-
-
-def config_folder(name: str) -> Path:
-    """Return ``conf`` or ``sweeps``: inside an installed wheel, or beside the package."""
-    installed = HERE / name
-    return installed if installed.is_dir() else HERE.parent / name
 
 
 def main() -> None:

@@ -101,7 +101,8 @@ def clip_factor(norms: Tensor, threshold: Tensor) -> Tensor:
     """Return min(1, C/n) elementwise (Abadi et al., CCS 2016, Algorithm 1): 1 where n = 0, but for
     a C below NORM_FLOOR.
     """
-    return ratio(threshold, norms.double(), norms).clamp(max=1.0)
+    weight = threshold.to(norms.device) / norms.double().clamp(min=NORM_FLOOR)
+    return weight.clamp(max=1.0).to(norms.dtype)
 
 
 def ratio(threshold: Tensor, denominator: Tensor, like: Tensor) -> Tensor:

@@ -68,7 +68,8 @@ def run_cell(prepared: Prepared, runs: Path, progress: Callable[[Plan], Progress
         ledger = read_json(folder / schema.LEDGER_FILE) or {}
         tracker.open(runs)
         return Outcome(folder, done, ledger, True, tracker.upload(folder, done))
-    reason = check_attempt(read_json(folder / schema.LEDGER_FILE), folder)
+    device = prepared.cell.settings.device
+    reason = check_attempt(read_json(folder / schema.LEDGER_FILE), folder, device)
     if reason:
         raise PrivacyError(reason)
     plan = solve(prepared, runs / ".cache")
@@ -102,7 +103,7 @@ def _train(
     )
     trainer = Trainer(
         model=prepared.model, loss=prepared.loss, engine=cell.engine, rule=cell.clip,
-        groups=prepared.groups, sampler=prepared.sampler,
+        groups=prepared.groups, micro_batch=prepared.micro_batch, sampler=prepared.sampler,
         combine=cell.sampling.combine if cell.clip.unit == "user" else None,
         info=prepared.info, optim=cell.optim, mechanism=cell.settings.mechanism,
         noise_multiplier=plan.noise_multiplier, steps=plan.steps, streams=prepared.streams,
@@ -115,7 +116,7 @@ def _train(
     evaluated = time.perf_counter()
     write_table(folder / schema.TELEMETRY_FILE, recorder.rows, schema.TELEMETRY)
     write_table(folder / schema.EVALUATION_FILE, evaluation.to_dict("records"), schema.EVALUATION)
-    write_whole(folder / schema.MODEL_FILE, lambda p: torch.save(prepared.model.state_dict(), p))
+    write_whole(folder / schema.MODEL_FILE, lambda p: torch.save(_state(prepared), p))
     totals = pd.DataFrame(recorder.totals(), columns=list(schema.CELL_METRICS))
     totals = totals.astype(dict(schema.CELL_METRICS))
     final = evaluation.drop(columns="step")
@@ -126,6 +127,11 @@ def _train(
         "_evaluation": evaluated - trained,
     }
     return cell_row(plan, metrics, seconds)
+
+
+def _state(prepared: Prepared) -> dict[str, torch.Tensor]:
+    # On the CPU, so that a machine without the device of this run can read it.
+    return {name: value.cpu() for name, value in prepared.model.state_dict().items()}
 
 
 def _evaluate(plan: Plan, folder: Path) -> pd.DataFrame:

@@ -15,6 +15,7 @@ import torch
 from dpsgd.accounting import format_delta, format_epsilon, unit_text
 from dpsgd.clipping.rule import ClipRule, State
 from dpsgd.data.bundle import Bundle
+from dpsgd.engine.gradients import Engine
 from dpsgd.experiment.identity import RESULT_VERSION, cell_config, infinities_as_words
 from dpsgd.experiment.parts import plain
 from dpsgd.experiment.plan import Plan
@@ -74,7 +75,7 @@ def ledger_of(plan: Plan) -> dict[str, Any]:
         "stream_id": prepared.streams.stream_id,
         "randomness": SEEDED,
         "floating_point": FLOATING_POINT,
-        "environment": environment(),
+        "environment": environment(settings.device),
         "result_version": RESULT_VERSION,
         "config_hash": hashlib.sha256(
             json.dumps(cell_config(cell), sort_keys=True, default=str).encode()
@@ -118,12 +119,22 @@ def not_covered(plan: Plan) -> list[str]:
         )
     found += [
         "hyper-parameters, rule and C chosen by looking at other runs on the same data",
-        "stopping on a gradient that is not finite, with the example's index in the message, or on "
-        "a row that is found to depend on others",
+        not_finite(cell.engine),
+        "stopping on a row that is found to depend on others",
         "the run's duration, and the SHA-256 of the data in this ledger",
         "other runs on the same data: ε is of this run alone",
     ]
     return found
+
+
+def not_finite(engine: Engine) -> str:
+    """Return what leaves a run outside ε when a gradient is not finite."""
+    if engine.non_finite == "stop":
+        return "stopping on a gradient that is not finite, with the example's index in the message"
+    return (
+        "how many units were left out because their gradient was not finite, wherever it is shown; "
+        "leaving them out is covered: it looks at one unit at a time and adds nothing for it"
+    )
 
 
 def holdout_is_public(bundle: Bundle) -> bool:
@@ -134,8 +145,8 @@ def holdout_is_public(bundle: Bundle) -> bool:
     return bundle.holdout == "public" and all(split.user is None for split in held_out)
 
 
-def environment() -> dict[str, Any]:
-    """Return what a bit-equal repetition needs to be the same."""
+def environment(device: str) -> dict[str, Any]:
+    """Return what a bit-equal repetition on ``device`` needs to be the same."""
     versions = {
         name: importlib.metadata.version(name)
         for name in ("torch", "numpy", "dp-accounting", "hydra-core")
@@ -145,8 +156,15 @@ def environment() -> dict[str, Any]:
         "machine": platform.machine(),
         "cpu": torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
+        **_accelerator(device),
         **versions,
     }
+
+
+def _accelerator(device: str) -> dict[str, Any]:
+    if torch.device(device).type != "cuda":
+        return {}
+    return {"gpu": torch.cuda.get_device_name(device), "cuda": torch.version.cuda}
 
 
 def ledger_page(ledger: dict[str, Any]) -> str:
@@ -219,13 +237,13 @@ def shown_epsilon(ledger: dict[str, Any]) -> str:
     return format_epsilon(math.inf if ledger["epsilon"] == "inf" else ledger["epsilon"])
 
 
-def check_attempt(stored: Any, folder: Path) -> str | None:
+def check_attempt(stored: Any, folder: Path, device: str) -> str | None:
     """Return why the attempt that left ``stored`` cannot be repeated, or None if it can.
 
     On the same machine and versions the keyed streams repeat it bit by bit, so that nothing new is
     released. Elsewhere the repeated steps would be another release.
     """
-    if stored is None or stored.get("environment") == environment():
+    if stored is None or stored.get("environment") == environment(device):
         return None
     return (
         f"{folder} holds an attempt from another environment, whose steps would not be repeated "

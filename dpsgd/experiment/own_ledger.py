@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dpsgd.experiment.ledger import FLOATING_POINT, NEIGHBOURS, environment, step_entry
+from dpsgd.experiment.ledger import (
+    FLOATING_POINT,
+    NEIGHBOURS,
+    environment,
+    not_finite,
+    step_entry,
+)
 from dpsgd.experiment.parts import plain
 
 if TYPE_CHECKING:
@@ -51,12 +57,13 @@ def own_ledger(training: PrivateTraining) -> dict[str, Any]:
         "not_covered": [
             "everything that the surrounding loop shows or decides from the data: losses, "
             "early stopping, models chosen by their accuracy, evaluation",
+            not_finite(training.engine),
             "hyper-parameters chosen by looking at other runs on the same data",
             "other runs on the same data: ε is of this run alone",
         ],
         "data_statistics": ["whatever was done to the data before they came here is not known"],
         "data_fingerprint": "not known", "stream_id": training.streams.stream_id,
         "randomness": SEEDED_LOOP if training.seeded else FROM_THE_SYSTEM,
-        "floating_point": FLOATING_POINT, "environment": environment(),
+        "floating_point": FLOATING_POINT, "environment": environment(training.device),
         "result_version": "own loop", "config_hash": training.streams.run_key,
     }  # fmt: skip

@@ -5,62 +5,39 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Any
 
-import torch
 from platformdirs import user_cache_path
 from torch import Tensor, nn
 
 from dpsgd.accounting import (
     PLD,
     Accountant,
-    Relation,
     check_certified,
     check_delta,
     default_delta,
 )
-from dpsgd.clipping.checks import check_rule
+from dpsgd.clipping.checks import check_rule, is_shipped
 from dpsgd.clipping.rule import ClipRule
-from dpsgd.engine import Bookkeeping, clip_groups
-from dpsgd.engine.checks import (
-    check_engine,
-    check_row_alone,
-    check_rows_apart,
-    is_checked,
-    quiet,
-)
+from dpsgd.engine import clip_groups
+from dpsgd.engine.checks import check_engine, check_rows_apart, is_checked
 from dpsgd.engine.fixed import FixedState
-from dpsgd.engine.gradients import Combine, Engine, Loss, Units
+from dpsgd.engine.gradients import Combine, Engine, Loss, UnitGradients
+from dpsgd.engine.memory import MEASURED, rows_at_once
+from dpsgd.engine.rows import Batch, count, take
 from dpsgd.errors import ConfigError, PrivacyError
 from dpsgd.experiment.files import write_json, write_text
 from dpsgd.experiment.ledger import ledger_page
 from dpsgd.experiment.own_ledger import own_ledger
-from dpsgd.experiment.parts import plain
+from dpsgd.experiment.own_parts import Budget, device_of, sampler_of, synthetic
+from dpsgd.experiment.parts import default_part, plain
 from dpsgd.experiment.solved import solved_noise
 from dpsgd.randomness import Streams
-from dpsgd.sampling.poisson import Poisson
 from dpsgd.sampling.sampler import Draw
 from dpsgd.training.loss import cross_entropy
+from dpsgd.training.micro import Capture, probed_row, shares
 from dpsgd.training.step import private_step
-
-PROBED = 32
-"""Rows of the synthetic batch that the model must pass before its first private step."""
-
-
-@dataclass(frozen=True)
-class Budget:
-    """What a run may spend: ε at δ over ``steps`` steps of ``batch`` expected units.
-
-    ``delta`` None is n_units^-1.1 rounded down to one digit.
-    """
-
-    epsilon: float
-    delta: float | None
-    steps: int
-    batch: float
-    relation: Relation = "add_or_remove_one"
 
 
 class PrivateTraining:
@@ -82,7 +59,9 @@ class PrivateTraining:
         max_records_per_user: at most so many records of a drawn user enter a step.
         combine: a user's gradient is the ``average`` or the ``sum`` of its records'.
         loss: ``(outputs, targets) -> [rows]``; cross entropy unless given.
-        engine: book-keeping unless given.
+        engine: ``conf/engine/bookkeeping.yaml`` unless given; ``part("engine/bookkeeping",
+            micro_batch=64, non_finite="drop")`` holds 64 rows of a batch at once, and leaves out
+            units whose gradient is not finite. ``dropped`` counts those so far, outside ε.
         accountant: PLD unless given; it must certify.
         seed: None draws a key from the operating system, which is kept nowhere. A seed repeats the
             run, and the guarantee is void against anyone who knows it.
@@ -109,8 +88,7 @@ class PrivateTraining:
         if not rule.bounded:
             raise ConfigError("clip", rule.name, "bounds nothing, so that no noise covers it")
         self.model, self.rule, self.budget, self.loss = model, rule, budget, loss
-        chosen: Any = engine or Bookkeeping("bookkeeping")
-        self.engine: Engine = chosen
+        self.engine: Engine = engine or default_part("engine", "bookkeeping")
         self.accountant = accountant or PLD("pld", 1e-4)
         if not self.accountant.certifies:
             raise ConfigError("accountant", self.accountant.name, "is no upper bound on ε")
@@ -120,7 +98,7 @@ class PrivateTraining:
                 "on other data can be subtracted away. Without a seed the system's own is used",
             )  # fmt: skip
         self.combine: Combine | None = combine if rule.unit == "user" else None
-        self.sampler = _sampler(rule, budget, records, users, max_records_per_user, combine)
+        self.sampler = sampler_of(rule, budget, records, users, max_records_per_user, combine)
         self.delta = default_delta(self.sampler.n_units) if budget.delta is None else budget.delta
         check_delta(self.delta, self.sampler.n_units)
         self.groups = clip_groups(model, rule.granularity)
@@ -138,12 +116,14 @@ class PrivateTraining:
         check_rule(rule, self.groups, self.sampler.expected_units)
         self.state = rule.bind(self.groups, self.noise_multiplier, self.sampler.expected_units)
         self.seeded = seed is not None
-        self.device = device
+        self.device = device_of(model, device)
         self.streams = self._keyed(seed, fingerprint or "", records)
         self._fixed = FixedState.of(model)
         self._taken = 0
         self._pending: Draw | None = None
         self._checked = self._broken = False
+        self._micro_batch: int | None = None
+        self.dropped = 0
         self.ledger = own_ledger(self)
         if ledger is not None:
             write_json(Path(ledger) / "ledger.json", self.ledger)
@@ -163,48 +143,57 @@ class PrivateTraining:
                     "too"
                 )
 
-    def step(self, inputs: Tensor, targets: Tensor) -> Tensor:
+    def step(self, inputs: Batch, targets: Batch) -> Tensor:
         """Put the noised mean gradient into every parameter's ``grad``; return the rows' losses.
 
-        ``inputs`` ``[rows, ...]`` and ``targets`` are those of the batch just drawn. The losses are
-        raw: they are outside ε. Raises PrivacyError for a step without a draw, rows that are not
-        the draw's, and gradients that are not finite.
+        ``inputs`` ``[rows, ...]`` and ``targets`` are those of the batch just drawn: tensors, or
+        dicts, tuples or lists of tensors, as the model and the loss take them. The losses are raw,
+        those of dropped units among them: they are outside ε. Raises PrivacyError for a step
+        without a draw, rows that are not the draw's, and gradients that are not finite, unless
+        ``engine.non_finite`` is ``drop``.
         """
         self._check_whole()
         draw = self._pending
         if draw is None:
             raise PrivacyError("no batch was drawn for this step: iterate over this object")
-        if len(inputs) != len(draw.records) or len(targets) != len(draw.records):
+        rows, goals = count(inputs), count(targets)
+        if rows != len(draw.records) or goals != len(draw.records):
             raise PrivacyError(
-                f"{len(inputs)} inputs and {len(targets)} targets for a draw of "
+                f"{rows} inputs and {goals} targets for a draw of "
                 f"{len(draw.records)} records: pass the rows at the positions that were drawn"
             )
-        if not self._checked and len(inputs):
+        if not self._checked and rows:
             self._check(inputs, targets)
-        units = None
-        if self.combine is not None:
-            units = Units.of(draw.unit.to(inputs.device), draw.units, self.combine)
-        gradients = self.engine.capture(self.model, self.loss, inputs, targets, self.groups, units)
         step = self._taken + 1
-        self._fixed.check(self.model)
-        if len(inputs) and is_checked(step):
-            generator = self.streams.generator("probe", step)
-            row = int(torch.randint(len(inputs), (), generator=generator))
-            check_row_alone(self.model, self.loss, inputs, targets, gradients.losses, row)
-        self._broken = True  # until all of the step is done: its noise must not serve twice
         result = private_step(
-            gradients, self.rule, self.state, self.groups, {}, clipping=True,
-            noise_multiplier=self.noise_multiplier, expected_units=self.sampler.expected_units,
+            self._captured(inputs, targets, draw, step), self.rule, self.state, self.groups, {},
+            clipping=True, noise_multiplier=self.noise_multiplier,
+            expected_units=self.sampler.expected_units,
             generator=self.streams.generator("noise", step, self.device),
+            non_finite=self.engine.non_finite,
+            check_apart=is_checked(step) or not is_shipped(self.rule),
         )  # fmt: skip
         noise = result.noise or {}
-        update = {name: mean + noise[name] for name, mean in result.mean.items()}
+        update = {name: mean.add_(noise[name]) for name, mean in result.mean.items()}
         self.state = self.rule.update(self.state, result.answer.cpu())
         for name, parameter in self.model.named_parameters():
             if parameter.requires_grad:
                 parameter.grad = update[name]
         self._taken, self._pending, self._broken = step, None, False
-        return gradients.losses
+        self.dropped += len(result.dropped)
+        return result.losses
+
+    def _captured(
+        self, inputs: Batch, targets: Batch, draw: Draw, step: int
+    ) -> Iterator[UnitGradients]:
+        """Capture the draw's micro-batches one after another, as they are asked for."""
+        capture = Capture(self.engine, self.model, self.loss, self.groups, self.combine)
+        probed = probed_row(self.streams, step, len(draw.records))
+        for share in shares(draw.unit, draw.units, self._micro_batch):
+            rows = take(inputs, share.rows), take(targets, share.rows)
+            yield capture.share(*rows, share, probed)
+        self._fixed.check(self.model)
+        self._broken = True  # until all of the step is done: its noise must not serve twice
 
     def _check_whole(self) -> None:
         if self._broken:
@@ -213,33 +202,23 @@ class PrivateTraining:
                 "Start again with a new PrivateTraining, whose ε adds to this one's"
             )
 
-    def _check(self, inputs: Tensor, targets: Tensor) -> None:
+    def _check(self, inputs: Batch, targets: Batch) -> None:
         """Try the model on synthetic rows in the shape of the first batch, never on its values."""
-        generator = torch.Generator().manual_seed(0)
-        size = (PROBED, *inputs.shape[1:])
-        like = (
-            torch.rand(size, generator=generator, dtype=inputs.dtype)
-            if inputs.is_floating_point()
-            else torch.randint(2, size, generator=generator, dtype=inputs.dtype)
-        )
-        rows = like.to(inputs.device)
-        with torch.no_grad():
-            classes = quiet(self.model)(rows[:2]).shape[-1]
-        size = (PROBED, *targets.shape[1:])
-        goals = (
-            torch.rand(size, generator=generator, dtype=targets.dtype)
-            if targets.is_floating_point()
-            else torch.randint(classes, size, generator=generator, dtype=targets.dtype)
-        ).to(targets.device)
+        rows, goals = synthetic(self.model, inputs, targets)
         check_rows_apart(self.model, self.loss, rows, goals)
         check_engine(self.engine, self.model, self.loss, rows, goals, self.groups)
+        few = slice(MEASURED)
+        self._micro_batch = rows_at_once(
+            self.engine, self.model, self.loss, take(rows, few), take(goals, few), self.groups
+        )
         self._checked = True
 
     def _keyed(self, seed: int | None, fingerprint: str, records: int | Tensor) -> Streams:
         owners = records.tolist() if isinstance(records, Tensor) else records
         described = repr((
             plain(self.rule), self.budget, self.noise_multiplier, self.groups, self.combine, owners,
-            self.sampler.n_units, fingerprint, type(self.engine).__name__,
+            self.sampler.n_units, fingerprint,
+            plain(self.engine) if is_dataclass(self.engine) else type(self.engine).__name__,
         ))  # fmt: skip
         digest = hashlib.sha256(described.encode())
         for name, value in self.model.state_dict().items():
@@ -248,19 +227,3 @@ class PrivateTraining:
         if seed is not None:
             return Streams.from_seed(seed, run_key)
         return Streams(secrets.token_bytes(32), run_key)
-
-
-def _sampler(
-    rule: ClipRule, budget: Budget, records: int | Tensor, users: int | None, most: int | None,
-    combine: Combine,
-) -> Any:  # fmt: skip
-    poisson = Poisson("poisson", most, combine)
-    if rule.unit == "record":
-        if users is not None or isinstance(records, Tensor):
-            raise ConfigError("users", users, "needs a rule with unit=user; records are units here")
-        return poisson.records(records, budget.batch)
-    if users is None or not isinstance(records, Tensor):
-        raise ConfigError("users", users, "unit=user needs records=[owner of each] and users=count")
-    if len(records) and not 0 <= int(records.min()) <= int(records.max()) < users:
-        raise ConfigError("records", "owners", f"must be users 0 to {users - 1}")
-    return poisson.users(records, users, budget.batch)

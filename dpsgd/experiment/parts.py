@@ -10,8 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import pydantic
+import yaml
 
 from dpsgd.errors import ConfigError, did_you_mean
+from dpsgd.experiment.options import config_folder
 
 T = TypeVar("T")
 OF_ANOTHER_OPTION = (
@@ -33,6 +35,12 @@ def build_part(node: Mapping[str, Any], key: str) -> Any:
     target = str(node["_target_"])
     values = {name: value for name, value in node.items() if name != "_target_"}
     return build_as(_locate(target, f"{key}._target_"), values, key)
+
+
+def default_part(group: str, option: str) -> Any:
+    """Build an option as its yaml in ``conf`` has it, without Hydra: for what nobody chose."""
+    file = config_folder("conf") / group / f"{option}.yaml"
+    return build_part(yaml.safe_load(file.read_text(encoding="utf-8")), group)
 
 
 def build_as(cls: type[T], values: Mapping[str, Any], key: str) -> T:

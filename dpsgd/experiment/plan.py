@@ -28,6 +28,7 @@ from dpsgd.data.bundle import Bundle, fingerprint_of
 from dpsgd.engine import clip_groups
 from dpsgd.engine.checks import check_engine, check_rows_apart
 from dpsgd.engine.gradients import Loss
+from dpsgd.engine.memory import MEASURED, rows_at_once
 from dpsgd.errors import ConfigError, PrivacyError
 from dpsgd.experiment.identity import run_key
 from dpsgd.experiment.settings import Cell, baseline
@@ -49,7 +50,10 @@ MOST_PROBED = 128
 
 @dataclass(frozen=True)
 class Prepared:
-    """A cell with its data and model, checked as far as possible without an accountant."""
+    """A cell with its data and model, checked as far as possible without an accountant.
+
+    ``micro_batch`` is how many rows the engine holds at once; None: all of a draw.
+    """
 
     cell: Cell
     bundle: Bundle
@@ -64,6 +68,7 @@ class Prepared:
     model: nn.Module
     loss: Loss
     groups: Groups
+    micro_batch: int | None
     info: dict[str, Tensor]
     streams: Streams
 
@@ -103,11 +108,12 @@ def prepare(cell: Cell) -> Prepared:
     shape = DataShape(
         tuple(bundle.train.inputs.shape[1:]), len(bundle.classes), bundle.vocabulary, bundle.task
     )
-    model, groups = _model(cell, shape, loss)
+    model, groups, micro_batch = _model(cell, shape, loss)
     return Prepared(
         cell, bundle, _slices(cell, bundle), key, run_key(baseline(cell), bundle.fingerprint),
         sampler, steps, delta, why,
-        shape, model, loss, groups, _info(cell, bundle), Streams.from_seed(settings.seed, key),
+        shape, model, loss, groups, micro_batch, _info(cell, bundle),
+        Streams.from_seed(settings.seed, key),
     )  # fmt: skip
 
 
@@ -223,7 +229,7 @@ def _noise_and_steps(prepared: Prepared, cache: Path) -> tuple[float, int]:
     return sigma, steps
 
 
-def _model(cell: Cell, shape: DataShape, loss: Loss) -> tuple[nn.Module, Groups]:
+def _model(cell: Cell, shape: DataShape, loss: Loss) -> tuple[nn.Module, Groups, int | None]:
     # Cells of one seed share their starting point, whatever their rule: it is public, and pairs
     # them. The run key is left out of this stream on purpose.
     init = Streams.from_seed(cell.settings.seed, "initial weights")
@@ -239,9 +245,11 @@ def _model(cell: Cell, shape: DataShape, loss: Loss) -> tuple[nn.Module, Groups]
             inputs, targets = probe(shape, rows, init.generator("probe", rows))
             check_rows_apart(model, loss, inputs, targets)
             check_engine(cell.engine, model, loss, inputs, targets, groups)
+        inputs, targets = probe(shape, MEASURED, init.generator("probe", MEASURED))
+        micro_batch = rows_at_once(cell.engine, model, loss, inputs, targets, groups)
         check_rule(cell.clip, groups, cell.settings.batch)
     except ConfigError as error:
-        outer = error.key == "clip" or error.key.startswith("model")
+        outer = error.key == "clip" or error.key.startswith(("model", "engine."))
         raise error if outer else error.under("clip") from None
     except (RuntimeError, TypeError, ValueError, IndexError, AttributeError) as error:
         if isinstance(error, PrivacyError):
@@ -250,7 +258,7 @@ def _model(cell: Cell, shape: DataShape, loss: Loss) -> tuple[nn.Module, Groups]
             "model", cell.model.name,
             f"fails on synthetic rows of shape {shape.inputs}: {type(error).__name__}: {error}",
         ) from error  # fmt: skip
-    return model.to(cell.settings.device), groups
+    return model.to(cell.settings.device), groups, micro_batch
 
 
 def probe(shape: DataShape, rows: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:

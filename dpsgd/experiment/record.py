@@ -130,6 +130,7 @@ def cell_row(plan: Plan, metrics: pd.DataFrame, seconds: Mapping[str, float]) ->
         "delta": prepared.delta,
         "noise_multiplier": plan.noise_multiplier,
         "batch": settings.batch,
+        "micro_batch": prepared.micro_batch,
         "steps": plan.steps,
         "steps_planned": prepared.steps,
         "stopped_by": plan.stopped_by,

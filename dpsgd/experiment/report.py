@@ -40,6 +40,9 @@ def progress_bar(console: Console) -> Iterator[Callable[[Plan], Callable[..., No
                 f"[bold]Diagnostic[/]: mechanism={plan.prepared.cell.settings.mechanism}, "
                 "ε = ∞. This run is not private."
             )
+        rows = plan.prepared.micro_batch
+        if rows is not None and rows < plan.prepared.sampler.largest_draw:
+            console.print(f"micro-batches of {rows} rows, whole units each (engine.micro_batch)")
         epsilon_at = _epsilon_so_far(plan)
         task = bar.add_task("training", total=plan.steps, loss="", epsilon="", clipped="")
 

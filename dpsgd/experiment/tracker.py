@@ -29,7 +29,7 @@ from dpsgd.experiment.mlflow_names import (
 
 log = logging.getLogger(__name__)
 
-_SERIES = ("clip_fraction", "kept", "cosine", "relative_length", "noise_norm", "snr")
+_SERIES = ("clip_fraction", "kept", "cosine", "relative_length", "noise_norm", "snr", "dropped")
 
 
 class Tracker(Protocol):

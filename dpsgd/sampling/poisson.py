@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -66,6 +67,12 @@ class PoissonSampler:
         """Return q."""
         return self.expected_units / self.n_units
 
+    @property
+    def largest_draw(self) -> float:
+        """Return the expected number of records and six standard deviations."""
+        q = self.sampling_probability
+        return self.expected_units + 6 * math.sqrt(self.expected_units * (1 - q))
+
     def draw(self, generator: torch.Generator) -> Draw:
         """Flip one float64 coin a record; the batch may be empty, and is in record order."""
         records = _coins(self.n_units, self.sampling_probability, generator)
@@ -96,6 +103,15 @@ class UserPoissonSampler:
     def sampling_probability(self) -> float:
         """Return q."""
         return self.expected_units / self.n_units
+
+    @property
+    def largest_draw(self) -> float:
+        """Return the expected number of records and six standard deviations."""
+        q = self.sampling_probability
+        most = self.max_records
+        sizes = (self.counts if most is None else self.counts.clamp(max=most)).double()
+        sd = math.sqrt(q * (1 - q) * float(sizes.square().sum()))
+        return q * float(sizes.sum()) + 6 * sd
 
     def draw(self, generator: torch.Generator) -> Draw:
         """Flip one float64 coin a user, then choose among the records of those drawn."""

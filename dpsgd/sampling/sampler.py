@@ -51,6 +51,13 @@ class Sampler(Protocol):
         """The probability q that a unit is in a step's batch."""
         ...
 
+    @property
+    def largest_draw(self) -> float:
+        """The expected number of records of a draw and six standard deviations: a draw with more is
+        one in a thousand million.
+        """
+        ...
+
     def draw(self, generator: torch.Generator) -> Draw:
         """Draw one step's batch."""
         ...

@@ -70,15 +70,29 @@ class OracleRecorder:
         norms = np.concatenate([f.norms.double().cpu().numpy() for f in self._buffer])
         weights = np.concatenate([f.weights.double().cpu().numpy() for f in self._buffer])
         losses = np.concatenate([f.losses.double().cpu().numpy() for f in self._buffer])
-        reduced = reduce_window(norms, weights, self.membership[members])
+        membership = self.membership[members]
+        kept = np.concatenate([_kept(f) for f in self._buffer])
+        # What was dropped was neither clipped nor kept: it is counted by itself.
+        reduced = reduce_window(norms[kept], weights[kept], membership[kept])
         self.rows += window_rows(reduced, self.unit, step, self.groups, self.keys)
         loss = float(losses.mean()) if len(losses) else None
         self.rows.append(self._row(step, schema.GROUP_ALL, "loss", loss, len(losses)))
+        self.rows += self._dropped(step, membership, kept)
         threshold = self._buffer[-1].threshold
         self.rows.append(self._row(step, schema.GROUP_ALL, "threshold", threshold))
         self._sums.append(reduced)
         self.clip_fraction = reduced.overall_clip_fraction()
         self._buffer.clear()
+
+    def _dropped(self, step: int, membership: np.ndarray, kept: np.ndarray) -> list[Row]:
+        """Return how many units of each slice were left out, of ``n`` drawn; no row for none."""
+        gone, drawn = membership[~kept].sum(0), membership.sum(0)
+        return [
+            self._row(step, schema.GROUP_ALL, "dropped", float(gone[i]), int(drawn[i]))
+            | {"slice_kind": kind, "slice": name}
+            for i, (kind, name) in enumerate(self.keys)
+            if gone[i]
+        ]
 
     def totals(self) -> list[Row]:
         """Clip fraction and kept of every slice over all windows, over the joint norm."""
@@ -108,3 +122,9 @@ class OracleRecorder:
             "step": step, "unit": self.unit, "slice_kind": "all", "slice": "all", "group": group,
             "stat": stat, "value": value, "n": n, "release": "private",
         }  # fmt: skip
+
+
+def _kept(facts: StepFacts) -> np.ndarray:
+    kept = np.ones(len(facts.members), dtype=bool)
+    kept[list(facts.dropped)] = False
+    return kept

@@ -14,7 +14,11 @@ Row: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True)
 class StepFacts:
-    """One step as telemetry sees it: references to tensors that the step computed anyway."""
+    """One step as telemetry sees it: references to tensors that the step computed anyway.
+
+    ``dropped`` are the positions of the units that were left out because their gradient was not
+    finite; ``losses`` are without their rows.
+    """
 
     step: int
     members: Tensor
@@ -22,6 +26,7 @@ class StepFacts:
     weights: Tensor
     losses: Tensor
     threshold: float
+    dropped: Sequence[int] = ()
 
 
 class Recorder(Protocol):

@@ -42,25 +42,30 @@ def reduce_window(norms: np.ndarray, weights: np.ndarray, membership: np.ndarray
     after = np.column_stack([after, np.linalg.norm(after, axis=1)])
     clipped = np.column_stack([clipped, clipped.any(axis=1)])
     member = membership.astype(np.float64)
+    quantiles = _quantiles(np.column_stack([norms, after]), membership)
     return Reduced(
         units=member.sum(0).astype(np.int64),
         clipped=member.T @ clipped,
         before=member.T @ norms,
         after=member.T @ after,
-        before_quantiles=_quantiles(norms, membership),
-        after_quantiles=_quantiles(after, membership),
+        before_quantiles=quantiles[:, :, : norms.shape[1]],
+        after_quantiles=quantiles[:, :, norms.shape[1] :],
     )
 
 
 def _quantiles(values: np.ndarray, membership: np.ndarray) -> np.ndarray:
-    """Return ``[quantiles, slices, columns]``; NaN for a slice without units."""
+    """Return ``[quantiles, slices, columns]``, linear between units; NaN for a slice without."""
     slices = membership.shape[1]
     result = np.full((len(schema.QUANTILES), slices, values.shape[1]), np.nan)
     shares = np.array(schema.QUANTILES) / 100
     for i in range(slices):
-        chosen = values[membership[:, i]]
-        if len(chosen):
-            result[:, i] = np.quantile(chosen, shares, axis=0)
+        chosen = np.sort(values[membership[:, i]], axis=0)
+        if len(chosen):  # as np.quantile does, at a tenth of its overhead
+            place = shares * (len(chosen) - 1)
+            below = place.astype(np.int64)
+            above = np.minimum(below + 1, len(chosen) - 1)
+            part = (place - below)[:, np.newaxis]
+            result[:, i] = chosen[below] + part * (chosen[above] - chosen[below])
     return result
 
 

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
+from dpsgd.clipping.checks import is_shipped
 from dpsgd.clipping.groups import Groups
 from dpsgd.clipping.rule import ClipRule, Info, State
 from dpsgd.data.bundle import Split
-from dpsgd.engine.checks import check_row_alone, has_dropout, is_checked
+from dpsgd.engine.checks import is_checked
 from dpsgd.engine.fixed import FixedState
-from dpsgd.engine.gradients import Combine, Engine, Loss, UnitGradients, Units
+from dpsgd.engine.gradients import Combine, Engine, Loss, UnitGradients
+from dpsgd.engine.probing import has_dropout
 from dpsgd.errors import PrivacyError
 from dpsgd.randomness import Streams
 from dpsgd.sampling.sampler import Draw, Sampler
 from dpsgd.telemetry.bias import compare
 from dpsgd.telemetry.recorder import Recorder, StepFacts
+from dpsgd.training.allocator import keep_freed_memory
+from dpsgd.training.dropout import DropoutStream
+from dpsgd.training.micro import Capture, probed_row, shares
 from dpsgd.training.optim import CLIPPED, NOISED, SGD, Mechanism
-from dpsgd.training.step import NonFiniteError, Step, private_step
+from dpsgd.training.step import NonFiniteError, Step, apply_update, private_step
 
 
 @dataclass(frozen=True)
@@ -28,7 +34,8 @@ class Trainer:
     """Everything that training needs, decided before the first step.
 
     ``combine`` None: records are the units; else a unit is a user, whose rows' gradients are added
-    or averaged. ``info`` holds what the rule may know of each unit, ``[n_units, ...]``.
+    or averaged. ``info`` holds what the rule may know of each unit, ``[n_units, ...]``. At most
+    ``micro_batch`` rows are held at once (None: all of a draw), but a unit is never split.
     """
 
     model: nn.Module
@@ -36,6 +43,7 @@ class Trainer:
     engine: Engine
     rule: ClipRule
     groups: Groups
+    micro_batch: int | None
     sampler: Sampler
     combine: Combine | None
     info: Mapping[str, Tensor]
@@ -55,60 +63,69 @@ class Trainer:
         the example's or user's position if a gradient is not finite, and if the model is found to
         mix rows or to change what is not trained.
         """
+        keep_freed_memory()
         inputs, targets = split.inputs.to(self.device), split.labels.to(self.device)
         state = self.rule.bind(self.groups, self.noise_multiplier, self.sampler.expected_units)
         optimizer = self.optim.build(self.model, self.mechanism)
         fixed = FixedState.of(self.model)
+        trained = {n: p for n, p in self.model.named_parameters() if p.requires_grad}
         self.model.train()
         for step in range(1, self.steps + 1):
             draw = self.sampler.draw(self.streams.generator("sampling", step))
-            records = draw.records.to(self.device)
-            gradients = self._capture(inputs[records], targets[records], draw, step)
-            result = self._step(gradients, state, step, split, draw)
+            wants_bias = recorder.wants_bias(step)
+            batches = self._captured(inputs, targets, draw, step)
+            result = self._step(batches, state, step, split, draw, raw=wants_bias)
             threshold = self.rule.threshold(state)
             state = self.rule.update(state, result.answer.cpu())
-            self._apply(result, threshold)
-            optimizer.step()
+            if result.raw is not None:
+                compared = compare(result, result.raw, self.sampler.expected_units)
+                recorder.add_bias(step, compared)
+            factors = (
+                self.optim.gradient_factor(self.mechanism, threshold),
+                self.optim.noise_factor(self.mechanism, threshold),
+            )
+            apply_update(optimizer, trained, result, *factors)
+            losses = _kept_losses(result, draw)
             recorder.add(
-                StepFacts(step, draw.members, result.norms, result.weights, gradients.losses,
-                          threshold)
+                StepFacts(step, draw.members, result.norms, result.weights, losses, threshold,
+                          result.dropped)
             )  # fmt: skip
-            if recorder.wants_bias(step):
-                raw = gradients.weighted_sum(torch.ones_like(result.norms))
-                recorder.add_bias(step, compare(result, raw, self.sampler.expected_units))
-            loss = float(gradients.losses.mean()) if len(records) else float("nan")
+            loss = float(losses.mean()) if len(losses) else float("nan")
             progress(step, loss, recorder.clip_fraction)
         recorder.finish()
         fixed.check(self.model)
         return state
 
-    def _capture(self, inputs: Tensor, targets: Tensor, draw: Draw, step: int) -> UnitGradients:
-        units = None
-        if self.combine is not None:
-            units = Units.of(draw.unit.to(inputs.device), draw.units, self.combine)
-        with _dropout_stream(self.streams, step, has_dropout(self.model), self.device):
-            gradients = self.engine.capture(
-                self.model, self.loss, inputs, targets, self.groups, units
-            )
-        if len(inputs) and is_checked(step):
-            generator = self.streams.generator("probe", step)
-            row = int(torch.randint(len(inputs), (), generator=generator))
-            check_row_alone(self.model, self.loss, inputs, targets, gradients.losses, row)
-        return gradients
+    def _captured(
+        self, inputs: Tensor, targets: Tensor, draw: Draw, step: int
+    ) -> Iterator[UnitGradients]:
+        """Capture the draw's micro-batches one after another, as they are asked for."""
+        stream = DropoutStream(self.streams, step, self.device) if has_dropout(self.model) else None
+        capture = Capture(self.engine, self.model, self.loss, self.groups, self.combine)
+        probed = probed_row(self.streams, step, len(draw.records))
+        for share in shares(draw.unit, draw.units, self.micro_batch):
+            records = draw.records[share.rows].to(self.device)
+            with stream or nullcontext():
+                gradients = capture.share(inputs[records], targets[records], share, probed)
+            yield gradients
+            del gradients
 
     def _step(
-        self, gradients: UnitGradients, state: State, step: int, split: Split, draw: Draw
-    ) -> Step:
+        self, batches: Iterator[UnitGradients], state: State, step: int, split: Split, draw: Draw,
+        *, raw: bool,
+    ) -> Step:  # fmt: skip
         noised = self.mechanism in NOISED
         members = draw.members
         info: Info = {key: value[members].to(self.device) for key, value in self.info.items()}
         try:
             result = private_step(
-                gradients, self.rule, state, self.groups, info,
+                batches, self.rule, state, self.groups, info,
                 clipping=self.mechanism in CLIPPED,
                 noise_multiplier=self.noise_multiplier if noised else 0.0,
                 expected_units=self.sampler.expected_units,
                 generator=self.streams.generator("noise", step, self.device),
+                non_finite=self.engine.non_finite, raw=raw,
+                check_apart=is_checked(step) or not is_shipped(self.rule),
             )  # fmt: skip
         except NonFiniteError as error:
             position = int(members[error.positions[0]])
@@ -118,7 +135,8 @@ class Trainer:
                 else f"user number {position}"
             )
             raise PrivacyError(
-                f"step {step}: {error}, which is {which}. Look at it, or lower the learning rate"
+                f"step {step}: {error}, which is {which}. Look at it, lower the learning rate, or "
+                "leave such units out: engine.non_finite=drop"
             ) from error
         if result.norms.shape != (draw.units, len(self.groups)):
             raise PrivacyError(
@@ -127,36 +145,10 @@ class Trainer:
             )
         return result
 
-    def _apply(self, result: Step, threshold: float) -> None:
-        mean = self.optim.gradient_factor(self.mechanism, threshold)
-        noise = self.optim.noise_factor(self.mechanism, threshold)
-        for name, parameter in self.model.named_parameters():
-            if not parameter.requires_grad:
-                continue
-            update = result.mean[name] * mean
-            if result.noise is not None:
-                update = update.add_(result.noise[name], alpha=noise)
-            parameter.grad = update
 
-
-class _dropout_stream:  # noqa: N801  (a context manager, named as one reads it)
-    """Global random state from the run's dropout stream, put back afterwards."""
-
-    def __init__(self, streams: Streams, step: int, needed: bool, device: str) -> None:
-        self.streams, self.step, self.needed = streams, step, needed
-        self.device = torch.device(device)
-
-    def __enter__(self) -> None:
-        if self.needed:
-            self.before = torch.get_rng_state()
-            torch.set_rng_state(self.streams.generator("dropout", self.step).get_state())
-            if self.device.type == "cuda":
-                self.before_there = torch.cuda.get_rng_state(self.device)
-                generator = self.streams.generator("dropout", self.step, str(self.device))
-                torch.cuda.set_rng_state(generator.get_state(), self.device)
-
-    def __exit__(self, *_: object) -> None:
-        if self.needed:
-            torch.set_rng_state(self.before)
-            if self.device.type == "cuda":
-                torch.cuda.set_rng_state(self.before_there, self.device)
+def _kept_losses(result: Step, draw: Draw) -> Tensor:
+    """Return the losses of the rows whose unit was not dropped."""
+    if not result.dropped:
+        return result.losses
+    gone = torch.isin(draw.unit, torch.tensor(result.dropped, device=draw.unit.device))
+    return result.losses[~gone.to(result.losses.device)]

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from dpsgd.clipping.checks import SLACK, check_units_apart
+from dpsgd.clipping.checks import check_units_apart
 from dpsgd.clipping.groups import Groups
 from dpsgd.clipping.rule import ClipRule, Info, State
 from dpsgd.engine.gradients import UnitGradients
 from dpsgd.errors import PrivacyError
 from dpsgd.noise import check_positive, gaussian_noise, query_noise
+from dpsgd.training.sums import SAFETY, NonFinite, NonFiniteError, unit_sums
 
-SAFETY = 1 - 1e-5
-"""Every weight is this much smaller, so that float32 rounding of a norm cannot exceed the bound."""
-
-
-class NonFiniteError(PrivacyError):
-    """The gradients of some units of a batch are not finite; ``positions`` says which."""
-
-    def __init__(self, positions: list[int], message: str) -> None:
-        self.positions = positions
-        super().__init__(message)
+__all__ = ["SAFETY", "NonFiniteError", "Step", "apply_update", "private_step"]
 
 
 @dataclass(frozen=True)
 class Step:
     """What one step computed. ``mean``, ``noise`` and the noised ``answer`` ``[k]`` of the rule's
     queries are already divided by ``expected_units``.
+
+    ``losses`` ``[rows]`` are raw. ``dropped`` are the positions of the units left out; their norms
+    and weights are 0. ``raw`` is Σ_u g_u, if it was asked for.
     """
 
     norms: Tensor
@@ -37,74 +33,87 @@ class Step:
     mean: dict[str, Tensor]
     noise: dict[str, Tensor] | None
     answer: Tensor
+    losses: Tensor
+    dropped: list[int]
+    raw: dict[str, Tensor] | None
 
 
-def private_step(
-    gradients: UnitGradients, rule: ClipRule, state: State, groups: Groups, info: Info, *,
+def private_step(  # noqa: PLR0913  (pure: all that it knows is an argument)
+    batches: Iterable[UnitGradients], rule: ClipRule, state: State, groups: Groups, info: Info, *,
     clipping: bool, noise_multiplier: float, expected_units: float, generator: torch.Generator,
+    non_finite: NonFinite = "stop", raw: bool = False, check_apart: bool = True,
 ) -> Step:  # fmt: skip
     """Return (Σ_u w_u∘g_u)/m and N(0, (σ·scale)²)/m, m = ``expected_units`` whatever was drawn, and
     the answer (Σ_u query_u + N(0, (σ·query_scale)²))/m, by which the caller may update the state.
 
+    ``batches`` are the draw's micro-batches, at least one, each with whole units; they may be
+    captured only as they are asked for. Noise is added once, to the sum over all of them.
     ``info`` holds each unit's own slice memberships ``[units, ...]``. ``clipping=False`` keeps
-    every unit whole (a diagnostic). ``noise_multiplier`` σ = 0 draws no noise. Raises PrivacyError
-    if a norm is not finite, a scale is not finite and positive, or the rule breaks its contract: a
-    unit outside the declared envelope, or a weight that depends on other units.
+    every unit whole (a diagnostic). ``noise_multiplier`` σ = 0 draws no noise.
+
+    ``non_finite=drop`` leaves out a unit whose norm is not finite: its contribution is 0. Whether
+    that happens depends on the unit's own gradient alone, and 0 is inside every envelope, so that
+    the sensitivity, and ε with it, is what it was. ``stop`` raises instead, which is seen outside.
+
+    ``check_apart`` False trusts a rule to look at one unit at a time, as tests have shown.
+
+    Raises PrivacyError if a norm is not finite under ``stop``, a scale is not finite and positive,
+    or the rule breaks its contract: a unit outside the declared envelope, or a weight that depends
+    on other units.
     """
-    norms = gradients.norms()
-    check_finite(norms)
-    query = rule.query(norms, state, info)
-    weights = rule.weights(norms, state, info) if clipping else torch.ones_like(norms)
-    if clipping and rule.bounded:
-        check_units_apart(rule, state, norms, info, weights, query)
-        check_envelope(rule, state, norms, weights, query)
-    weights = weights * SAFETY if clipping else weights
-    total = gradients.weighted_sum(weights)
+    sums = unit_sums(batches, rule, state, info, clipping=clipping, non_finite=non_finite,
+                     expected_units=expected_units, raw=raw)  # fmt: skip
+    if not sums.norms:
+        raise PrivacyError("a step needs one micro-batch at least: that of an empty draw is empty")
+    norms, weights, query = (_whole(v) for v in (sums.norms, sums.weights, sums.queries))
+    if clipping and rule.bounded and check_apart:
+        # Every unit's answer beside those of half of all units: a rule that looks at its neighbours
+        # is found, wherever the draw was split.
+        own = _taken(sums.dropped, norms, weights, query, *info.values())
+        beside = dict(zip(info, own[3:], strict=True))
+        check_units_apart(rule, state, own[0], beside, own[1], own[2])
     noise = None
     if noise_multiplier > 0:
         scale = rule.scale(state)
         check_positive("scale", scale, groups)
-        noise = gaussian_noise(total, groups, noise_multiplier * scale, generator)
-        noise = {name: value / expected_units for name, value in noise.items()}
+        std = noise_multiplier * scale / expected_units
+        noise = gaussian_noise(sums.mean, groups, std, generator)
     asked = query.double().sum(0)
     if noise_multiplier > 0 and len(asked):
         asked = asked + query_noise(asked, noise_multiplier * rule.query_scale(state), generator)
-    mean = {name: value / expected_units for name, value in total.items()}
-    return Step(norms, weights, mean, noise, asked / expected_units)
+    return Step(
+        norms, weights * SAFETY if clipping else weights,
+        sums.mean, noise,
+        asked / expected_units, _whole(sums.losses), sums.dropped, sums.raw if raw else None,
+    )  # fmt: skip
 
 
-def check_envelope(
-    rule: ClipRule, state: State, norms: Tensor, weights: Tensor, query: Tensor
-) -> None:
-    """Raise PrivacyError unless every weight is finite and ≥ 0 and every unit within the envelope
-    Σ_g (w_g·n_g / scale_g)² + Σ_k (query_k / query_scale_k)² ≤ 1 of the rule.
-    """
-    if weights.shape != norms.shape:
-        raise PrivacyError(
-            f"clip={rule.name}: weights of shape {tuple(weights.shape)} for norms of shape "
-            f"{tuple(norms.shape)}"
-        )
-    if not len(norms):
-        return
-    used = torch.square(weights.double() * norms / rule.scale(state).to(norms.device)).sum(-1)
-    if query.shape[-1]:
-        used += torch.square(query / rule.query_scale(state).to(norms.device)).sum(-1)
-    # A weight that is not finite makes the sum infinite or NaN, which no comparison passes. What
-    # float32 rounds here, the safety factor of the weights makes up for.
-    if not (float(used.amax()) <= 1 + SLACK and float(weights.amin()) >= 0):
-        raise PrivacyError(
-            f"clip={rule.name}: a unit leaves the envelope that the rule declares (a weight is "
-            "negative or not finite, or the envelope's left side is above 1): no noise of this run "
-            "covers it"
-        )
+def apply_update(
+    optimizer: torch.optim.Optimizer, trained: Mapping[str, Tensor], result: Step,
+    mean_factor: float, noise_factor: float,
+) -> None:  # fmt: skip
+    """Take the optimizer's step with each of these multiples, which uses the result up."""
+    update = [result.mean[name] for name in trained]
+    if mean_factor != 1:
+        torch._foreach_mul_(update, mean_factor)
+    if result.noise is not None:
+        noise = [result.noise[name] for name in trained]
+        torch._foreach_add_(update, noise, alpha=noise_factor)
+    for parameter, gradient in zip(trained.values(), update, strict=True):
+        parameter.grad = gradient
+    optimizer.step()
+    for parameter in trained.values():
+        parameter.grad = None
 
 
-def check_finite(norms: Tensor) -> None:
-    """Raise NonFiniteError naming the first unit of the batch whose norm is not finite."""
-    bad = torch.nonzero(~torch.isfinite(norms).all(1)).flatten().tolist()
-    if bad:
-        raise NonFiniteError(
-            bad,
-            f"the gradient of {len(bad)} of {len(norms)} units in this batch is not finite, first "
-            f"at position {bad[0]}",
-        )
+def _whole(parts: list[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def _taken(dropped: list[int], *values: Tensor) -> tuple[Tensor, ...]:
+    """Return ``values`` ``[units, ...]`` without the units that were dropped."""
+    if not dropped:
+        return values
+    kept = torch.ones(len(values[0]), dtype=torch.bool)
+    kept[dropped] = False
+    return tuple(value[kept.to(value.device)] for value in values)

@@ -185,7 +185,7 @@ class Constant:
 def take_step(step, rule, values, sigma, expected_units, seed=0):
     groups = one_group(2)
     return step(
-        Constant(values), rule, rule.bind(groups, sigma, expected_units), groups, {},
+        [Constant(values)], rule, rule.bind(groups, sigma, expected_units), groups, {},
         clipping=True, noise_multiplier=sigma, expected_units=expected_units,
         generator=torch.Generator().manual_seed(seed),
     )  # fmt: skip

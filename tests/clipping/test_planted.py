@@ -237,18 +237,18 @@ def test_an_inverted_bit_is_caught():
 
 
 def test_a_realised_denominator_is_caught():
-    def realised(gradients, *args, **kwargs):
-        kwargs["expected_units"] = max(len(gradients.norms()), 1)
-        return private_step(gradients, *args, **kwargs)
+    def realised(batches, *args, **kwargs):
+        kwargs["expected_units"] = max(sum(len(b.norms()) for b in batches), 1)
+        return private_step(batches, *args, **kwargs)
 
     with pytest.raises(AssertionError):
         check_denominator(realised)
 
 
 def test_a_step_that_hands_out_the_raw_answer_is_caught():
-    def raw(gradients, rule, state, groups, info, **kwargs):
-        result = private_step(gradients, rule, state, groups, info, **kwargs)
-        asked = rule.query(gradients.norms(), state, info).double().sum(0)
+    def raw(batches, rule, state, groups, info, **kwargs):
+        result = private_step(batches, rule, state, groups, info, **kwargs)
+        asked = rule.query(batches[0].norms(), state, info).double().sum(0)
         return replace(result, answer=asked / kwargs["expected_units"])
 
     with pytest.raises(AssertionError):

@@ -2,6 +2,7 @@ from dataclasses import dataclass
 
 import pytest
 import torch
+from planted_training import engine
 from torch import nn
 
 from dpsgd.clipping import Groups
@@ -9,7 +10,7 @@ from dpsgd.clipping.adaptive import Adaptive
 from dpsgd.clipping.flat import Flat
 from dpsgd.clipping.none import NoClipping
 from dpsgd.clipping.rule import clip_factor
-from dpsgd.engine import Bookkeeping, clip_groups
+from dpsgd.engine import clip_groups
 from dpsgd.errors import PrivacyError
 from dpsgd.noise import gaussian_noise
 from dpsgd.telemetry.reduce import reduce_window
@@ -23,14 +24,14 @@ def _gradients(units=6):
     model = nn.Sequential(nn.Flatten(), nn.Linear(16, 5))
     groups = clip_groups(model, "all")
     inputs, targets = torch.randn(units, 16), torch.randint(5, (units,))
-    captured = Bookkeeping("b").capture(model, cross_entropy, inputs, targets, groups, None)
+    captured = engine().capture(model, cross_entropy, inputs, targets, groups, None)
     return captured, groups, model, inputs, targets
 
 
 def _step(gradients, groups, rule, sigma, m=8.0, clipping=True):
     state = rule.bind(groups, sigma, m)
     return private_step(
-        gradients, rule, state, groups, {}, clipping=clipping, noise_multiplier=sigma,
+        [gradients], rule, state, groups, {}, clipping=clipping, noise_multiplier=sigma,
         expected_units=m, generator=torch.Generator().manual_seed(1),
     )  # fmt: skip
 
@@ -58,7 +59,7 @@ def test_noise_is_sigma_c_over_the_expected_units(units):
     squares, count = 0.0, 0
     for seed in range(200):
         noise = private_step(
-            gradients, rule, state, groups, {}, clipping=True, noise_multiplier=3.0,
+            [gradients], rule, state, groups, {}, clipping=True, noise_multiplier=3.0,
             expected_units=8.0, generator=torch.Generator().manual_seed(seed),
         ).noise  # fmt: skip
         squares += sum(float(v.square().sum()) for v in noise.values())
@@ -138,6 +139,9 @@ def test_a_rule_that_looks_at_other_units_stops_the_step():
         def norms(self):
             return torch.tensor([[3.0], [0.1], [0.2]])
 
+        def weighted_sum(self, weights):
+            return {"w": weights.sum(0)}
+
     groups = Groups(("all",), (("w",),), (1,))
     with pytest.raises(PrivacyError, match="weight of a unit depends on the other units"):
         _step(Ladder(), groups, BatchMax("mine", "record", 1.0), 1.0)
@@ -158,7 +162,7 @@ def test_queries_are_answered_with_the_noise_of_the_same_sigma():
     for seed in range(400):
         answers.append(
             private_step(
-                One(), rule, state, groups, {}, clipping=True, noise_multiplier=2.0,
+                [One()], rule, state, groups, {}, clipping=True, noise_multiplier=2.0,
                 expected_units=8.0, generator=torch.Generator().manual_seed(seed),
             ).answer
         )  # fmt: skip

@@ -1,0 +1,150 @@
+"""What a draw's units add up to before any noise, one micro-batch after another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dpsgd.clipping.checks import SLACK
+from dpsgd.clipping.rule import ClipRule, Info, State
+from dpsgd.engine.gradients import UnitGradients
+from dpsgd.errors import PrivacyError
+
+SAFETY = 1 - 1e-5
+"""Every weight is this much smaller, so that float32 rounding of a norm cannot exceed the bound."""
+
+NonFinite: TypeAlias = Literal["stop", "drop"]
+"""What is done about a unit whose gradient is not finite."""
+
+
+class NonFiniteError(PrivacyError):
+    """The gradients of some units of a draw are not finite; ``positions`` says which."""
+
+    def __init__(self, positions: list[int], message: str) -> None:
+        self.positions = positions
+        super().__init__(message)
+
+
+@dataclass
+class Sums:
+    """Norms, the rule's own weights (without ``SAFETY``) and queries by micro-batch, and the sums.
+
+    A dropped unit has norms, weights and queries of zero.
+    """
+
+    norms: list[Tensor] = field(default_factory=list)
+    weights: list[Tensor] = field(default_factory=list)
+    queries: list[Tensor] = field(default_factory=list)
+    losses: list[Tensor] = field(default_factory=list)
+    dropped: list[int] = field(default_factory=list)
+    mean: dict[str, Tensor] = field(default_factory=dict)
+    raw: dict[str, Tensor] = field(default_factory=dict)
+
+
+def unit_sums(
+    batches: Iterable[UnitGradients], rule: ClipRule, state: State, info: Info, *,
+    clipping: bool, non_finite: NonFinite, expected_units: float, raw: bool,
+) -> Sums:  # fmt: skip
+    """Return (Σ_u w_u∘g_u)/m over all units of ``batches``, m = ``expected_units``, and with
+    ``raw`` Σ_u g_u too.
+
+    A rule acts on one unit at a time, so that the sum over micro-batches is that of the whole draw.
+    Each micro-batch is let go before the next is asked for. Raises NonFiniteError, with positions
+    in the whole draw, unless ``non_finite`` is ``drop``, and PrivacyError for a unit outside the
+    envelope that the rule declares.
+    """
+    sums = Sums()
+    units = 0
+    for gradients in batches:
+        gradients, norms, gone = _finite(gradients, non_finite, units)  # noqa: PLW2901  (the raw batch must not stay alive)
+        beside = {key: value[units : units + len(norms)] for key, value in info.items()}
+        weights = rule.weights(norms, state, beside) if clipping else torch.ones_like(norms)
+        query = rule.query(norms, state, beside)
+        if clipping and rule.bounded:
+            check_envelope(rule, state, norms, weights, query)
+        weights, query = _zeroed(weights, gone), _zeroed(query, gone)
+        share = (SAFETY if clipping else 1.0) / expected_units
+        sums.mean = _added(sums.mean, gradients.weighted_sum(weights * share))
+        if raw:
+            sums.raw = _added(sums.raw, gradients.weighted_sum(torch.ones_like(norms)))
+        sums.norms.append(norms)
+        sums.weights.append(weights)
+        sums.queries.append(query)
+        sums.losses.append(gradients.losses)
+        sums.dropped += [units + i for i in gone]
+        units += len(norms)
+        del gradients  # before the next is captured: one at a time is in memory
+    return sums
+
+
+def check_envelope(
+    rule: ClipRule, state: State, norms: Tensor, weights: Tensor, query: Tensor
+) -> None:
+    """Raise PrivacyError unless every weight is finite and ≥ 0 and every unit within the envelope
+    Σ_g (w_g·n_g / scale_g)² + Σ_k (query_k / query_scale_k)² ≤ 1 of the rule.
+    """
+    if weights.shape != norms.shape:
+        raise PrivacyError(
+            f"clip={rule.name}: weights of shape {tuple(weights.shape)} for norms of shape "
+            f"{tuple(norms.shape)}"
+        )
+    if not len(norms):
+        return
+    weight, scale = _numbers(weights), _numbers(rule.scale(state))
+    with np.errstate(all="ignore"):  # what is not finite is found below
+        used = np.square(weight * _numbers(norms) / scale).sum(1)
+        if query.shape[-1]:
+            used += np.square(_numbers(query) / _numbers(rule.query_scale(state))).sum(1)
+    # A weight that is not finite makes the sum infinite or NaN, which no comparison passes. What
+    # float32 rounds here, the safety factor of the weights makes up for.
+    if not (used.max() <= 1 + SLACK and weight.min() >= 0):
+        raise PrivacyError(
+            f"clip={rule.name}: a unit leaves the envelope that the rule declares (a weight is "
+            "negative or not finite, or the envelope's left side is above 1): no noise of this run "
+            "covers it"
+        )
+
+
+def _finite(
+    gradients: UnitGradients, non_finite: NonFinite, first: int
+) -> tuple[UnitGradients, Tensor, list[int]]:
+    """Return gradients and norms without the units that are not finite, and those positions."""
+    norms = gradients.norms()
+    if math.isfinite(norms.sum()):  # as long as no sum of finite norms overflows
+        return gradients, norms, []
+    bad: list[int] = torch.nonzero(~torch.isfinite(norms).all(1)).flatten().tolist()
+    if not bad:
+        return gradients, norms, bad
+    if non_finite == "stop":
+        raise NonFiniteError(
+            [first + i for i in bad],
+            f"the gradient of {len(bad)} of {len(norms)} units in this batch is not finite, first "
+            f"at position {first + bad[0]}",
+        )
+    dropped = torch.zeros(len(norms), dtype=torch.bool, device=norms.device)
+    dropped[bad] = True
+    return gradients.without(dropped), _zeroed(norms, bad), bad
+
+
+def _numbers(values: Tensor) -> np.ndarray:
+    """Return a small tensor in float64, for which NumPy is quicker than torch."""
+    return values.detach().cpu().numpy().astype(np.float64)
+
+
+def _zeroed(values: Tensor, rows: list[int]) -> Tensor:
+    """Return ``values`` ``[units, ...]`` with these rows 0: not by a product, 0·∞ is not 0."""
+    if not rows:
+        return values
+    values = values.clone()
+    values[rows] = 0.0
+    return values
+
+
+def _added(total: dict[str, Tensor], more: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: total[name] + value for name, value in more.items()} if total else more
