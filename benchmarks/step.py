@@ -1,113 +1,133 @@
-"""``python -m benchmarks.step``: a private step beside a plain SGD step of the same model.
+"""``python -m benchmarks.step``: private steps beside a plain SGD step of the same model.
 
-CPU time, one thread, median of many, both in one process: the ratio is what can be compared.
+Every number is a ratio within one process and run: CPU time of one thread, medians of steps taken
+in turns with the plain step, which is SGD in torch's default memory format. A private step is all
+of it: gradients, clipping, noise, update, and for this project telemetry. ``noise`` is the
+generation of the noise alone, a part of ``step``. ``mem`` is the peak of the tensors held
+(benchmarks/memory.py), in a process for each method. ``channels_last`` is the plain step in
+that format, which this project uses inside for convolutions, and which the plain step could too.
 """
 
 from __future__ import annotations
 
-import statistics
-import time
-from collections.abc import Callable
+import argparse
+import json
+import platform
+import shlex
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
-import numpy as np
 import torch
-from torch.nn import functional
 
-from dpsgd.clipping.flat import Flat
-from dpsgd.clipping.per_layer import PerLayer
-from dpsgd.clipping.rule import ClipRule
-from dpsgd.engine import Bookkeeping, clip_groups
-from dpsgd.models.images import CNN, MLP
-from dpsgd.models.shape import DataShape, ModelSource
-from dpsgd.randomness import Streams
-from dpsgd.telemetry.oracle import Oracle
-from dpsgd.telemetry.recorder import StepFacts
-from dpsgd.training.loss import cross_entropy
-from dpsgd.training.step import private_step
+from benchmarks.memory import Peak, measure, processes
+from benchmarks.methods import METHODS
+from benchmarks.methods.steps import UnableError
+from benchmarks.models import TASKS, Task
+from benchmarks.table import Result, lines
+from benchmarks.timing import compare
+from dpsgd.training.allocator import keep_freed_memory
 
-BATCH = 256
-REPEATS = 200
-SHAPE = DataShape((1, 28, 28), 10, 0, "classes")
-RULES: tuple[ClipRule, ...] = (
-    Flat("flat", "record", 1.0),
-    PerLayer("per_layer", "record", 1.0, "uniform", None, "global", "layer"),
-)
-MODELS: tuple[ModelSource, ...] = (
-    MLP("mlp", [128], "tanh"),
-    CNN("cnn", (16, 32), 64, "tanh"),
-)
+SGD = "sgd"
 
 
 def main() -> None:
+    chosen = _arguments()
     torch.set_num_threads(1)
-    print(f"{'model':8} {'rule':10} {'plain ms':>9} {'private ms':>11} {'ratio':>6}")
-    for source in MODELS:
-        for rule in RULES:
-            plain, private = compare(source, rule)
-            ratio = private / plain
-            print(f"{source.name:8} {rule.name:10} {plain:9.2f} {private:11.2f} {ratio:6.2f}")
+    kept = keep_freed_memory()  # for all methods alike: page faults differ from run to run else
+    results: list[Result] = []
+    with ExitStack() as stack:
+        pool = None if chosen.no_memory else stack.enter_context(processes())
+        for model in chosen.models:
+            task = TASKS[model]
+            plain = pool.submit(measure, model, SGD).result() if pool else None
+            results.append(_reference(task, plain))
+            for method in chosen.methods:
+                _progress(f"{model}: {method}")
+                results.append(_one(task, method, chosen, pool, plain))
+    _progress("")
+    print("\n".join(lines(results, chosen.models)))
+    document = (
+        _facts(chosen)
+        | {"keeps_freed_memory": kept}
+        | {"rows": [result.json() for result in results]}
+    )
+    chosen.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
-def compare(source: ModelSource, rule: ClipRule) -> tuple[float, float]:
-    """Return median milliseconds of a plain and of a private step, taken in turns."""
-    inputs, targets = torch.rand(BATCH, 1, 28, 28), torch.randint(10, (BATCH,))
-    steps = [plain_step(source, inputs, targets), whole_step(source, rule, inputs, targets)]
-    times: list[list[float]] = [[], []]
-    for _ in range(REPEATS):
-        for own, step in zip(times, steps, strict=True):
-            start = time.process_time()
-            step()
-            own.append(1000 * (time.process_time() - start))
-    return statistics.median(times[0][20:]), statistics.median(times[1][20:])
+def _one(
+    task: Task, method: str, chosen: argparse.Namespace, pool: ProcessPoolExecutor | None,
+    plain: Peak | None,
+) -> Result:  # fmt: skip
+    try:
+        time = compare(task, METHODS[method], chosen.repeats or task.repeats, chosen.poisson)
+    except UnableError as error:
+        return Result(task.name, method, reason=str(error))
+    peak = pool.submit(measure, task.name, method).result() if pool else None
+    return Result(
+        task.name, method, time.plain_ms, time.step_ms, time.noise_ms,
+        ratio=_ratio(time.step_ms, time.plain_ms),
+        noise_ratio=_ratio(time.noise_ms, time.plain_ms),
+        memory_ratio=_ratio(peak and peak.tensors, plain and plain.tensors),
+        first_memory_ratio=_ratio(peak and peak.first, plain and plain.first),
+        peak_tensor_bytes=peak and peak.tensors,
+        resident_ratio=_ratio(peak and peak.resident, plain and plain.resident),
+        peak_resident_bytes=peak and peak.resident,
+    )  # fmt: skip
 
 
-def plain_step(
-    source: ModelSource, inputs: torch.Tensor, targets: torch.Tensor
-) -> Callable[[], None]:
-    model = source.build(SHAPE)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-
-    def step() -> None:
-        optimizer.zero_grad()
-        functional.cross_entropy(model(inputs), targets).backward()
-        optimizer.step()
-
-    return step
+def _ratio(value: float | None, to: float | None) -> float | None:
+    return value / to if value is not None and to else None
 
 
-def whole_step(
-    source: ModelSource, rule: ClipRule, inputs: torch.Tensor, targets: torch.Tensor
-) -> Callable[[], None]:
-    """Clipping, noise, update and telemetry, as the training loop does them."""
-    model = source.build(SHAPE)
-    groups = clip_groups(model, rule.granularity)
-    state = rule.bind(groups, 1.0, BATCH)
-    engine, streams = Bookkeeping("bookkeeping"), Streams.from_seed(0, "benchmark")
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    keys = [("all", "all"), *(("label", str(k)) for k in range(10))]
-    labels = targets.numpy()[:, None] == np.arange(10)
-    membership = np.column_stack([np.ones(BATCH, dtype=bool), labels])
-    recorder = Oracle("oracle", 25, 25).start("record", groups.names, keys, membership)
-    records = torch.arange(BATCH)
-    number = 0
+def _reference(task: Task, peak: Peak | None) -> Result:
+    return Result(
+        task.name, SGD, ratio=1.0, memory_ratio=1.0 if peak else None,
+        first_memory_ratio=1.0 if peak else None,
+        peak_tensor_bytes=peak and peak.tensors, resident_ratio=1.0 if peak else None,
+        peak_resident_bytes=peak and peak.resident,
+    )  # fmt: skip
 
-    def step() -> None:
-        nonlocal number
-        number += 1
-        gradients = engine.capture(model, cross_entropy, inputs, targets, groups, None)
-        result = private_step(
-            gradients, rule, state, groups, {}, clipping=True, noise_multiplier=1.0,
-            expected_units=float(BATCH), generator=streams.generator("noise", number),
-        )  # fmt: skip
-        for name, parameter in model.named_parameters():
-            noise = (result.noise or {})[name]
-            parameter.grad = result.mean[name].add_(noise)
-        optimizer.step()
-        recorder.add(
-            StepFacts(number, records, result.norms, result.weights, gradients.losses, 1.0)
-        )
 
-    return step
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.step", description=__doc__)
+    add = parser.add_argument
+    add("--models", nargs="+", choices=list(TASKS), default=list(TASKS))
+    add("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
+    add("--repeats", type=int, help="steps that are timed (default: as many as each model needs)")
+    add("--poisson", action="store_true", help="draw a new batch size in every step")
+    add("--no-memory", action="store_true", help="leave the peak memory out")
+    add("--out", type=Path, default=Path("benchmarks/step.json"), help="where the JSON goes")
+    return parser.parse_args()
+
+
+def _facts(chosen: argparse.Namespace) -> dict[str, Any]:
+    repeats = {model: chosen.repeats or TASKS[model].repeats for model in chosen.models}
+    batches = {model: TASKS[model].batch for model in chosen.models}
+    return {
+        "command": shlex.join(["python", "-m", "benchmarks.step", *sys.argv[1:]]),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(), "torch": torch.__version__, "cpu": _cpu(),
+        "threads": torch.get_num_threads(), "repeats": repeats, "batch": batches,
+        "poisson": chosen.poisson,
+    }  # fmt: skip
+
+
+def _cpu() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return platform.processor()
+    names = [line.partition(":")[2].strip() for line in text.splitlines() if "model name" in line]
+    return names[0] if names else platform.processor()
+
+
+def _progress(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{text:40}\r", end="", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
