@@ -31,14 +31,13 @@ def gaussian_noise(
         PrivacyError: a standard deviation is not finite or not positive.
 
     """
-    check_positive("noise standard deviation", std, groups)
+    of_group = check_positive("noise standard deviation", std, groups)
     sizes = [value.numel() for value in like.values()]
     types = {value.dtype for value in like.values()}
     # The widest type of all: noise of half precision would be rounded to zero under a small std.
     widest = reduce(torch.promote_types, types, torch.float32)
     device = next(iter(like.values())).device
     flat = torch.randn(sum(sizes), generator=generator, device=device, dtype=widest)
-    of_group: list[float] = std.tolist()
     parts = flat.split(sizes)
     if len(set(of_group)) == 1:
         flat.mul_(of_group[0])
@@ -67,15 +66,17 @@ def query_noise(like: Tensor, std: Tensor, generator: torch.Generator) -> Tensor
     return std * torch.randn(like.shape, generator=generator, device=like.device, dtype=like.dtype)
 
 
-def check_positive(what: str, values: Tensor, groups: Groups) -> None:
-    """Raise PrivacyError unless there is one finite, positive value per clip group."""
+def check_positive(what: str, values: Tensor, groups: Groups) -> list[float]:
+    """Return the values; raise PrivacyError unless there is one, finite and positive, per group."""
     if values.shape != (len(groups.names),):
         raise PrivacyError(
             f"{what}: shape {tuple(values.shape)}, expected one value for each of the clip groups "
             f"{', '.join(groups.names)}"
         )
-    for name, value in zip(groups.names, values.tolist(), strict=True):
+    found: list[float] = values.tolist()
+    for name, value in zip(groups.names, found, strict=True):
         if not (math.isfinite(value) and value > 0):
             raise PrivacyError(
                 f"{what} of clip group {name!r} is {value}; it must be finite and > 0"
             )
+    return found

@@ -22,6 +22,8 @@ from dpsgd.engine.gradients import Units
 from dpsgd.engine.outer import Outer, ghost
 from dpsgd.engine.pieces import Piece, lengths, scaled, zeroed
 
+BLOCK = 1 << 22
+"""Elements of rows' gradients that are in memory at a time while they are added up: 16 MiB."""
 PATCHES = 1 << 17
 """Elements of patches that are copied at a time: half a megabyte, which caches hold."""
 WIDE_PATCH = 32
@@ -60,9 +62,18 @@ class Convolved:
         return self.conv.weight.numel()
 
     def gradient(self, units: Units | None) -> Tensor:
-        """Every row's weight gradient, added up within units."""
-        rows = self._by_patches() if self._has_wide_patches() else self._by_groups()
-        return rows if units is None else units.add(rows)
+        """Every unit's weight gradient; rows of a unit are added up on the way where all units have
+        as many, else a few rows at a time.
+        """
+        if units is None or (units.is_even and units.longest):
+            return self._gradients(1 if units is None else units.longest)
+        total = self.g.new_zeros(units.count, *self.conv.weight.shape)
+        step = max(1, BLOCK // self.parameter_size)
+        for i in range(0, self.rows, step):
+            rows = slice(i, i + step)
+            part = Convolved(self.conv, self.a[rows], self.g[rows], self.padding)
+            total.index_add_(0, units.unit[rows], part._gradients(1))
+        return total
 
     def squared_norm(self, units: Units | None) -> Tensor | None:
         """Return the ghost norm over patches, where these are few and the weight is large."""
@@ -121,13 +132,19 @@ class Convolved:
         ]  # fmt: skip
         return [n - m for n, m in zip(self.g.shape[2:], least, strict=True)]
 
-    def _by_groups(self) -> Tensor:
-        """Rows as groups of one convolution of a single image."""
-        n, shape = len(self.a), self.conv.weight.shape
+    def _gradients(self, each: int) -> Tensor:
+        """``[rows / each, *shape]``: the sums over every ``each`` consecutive rows."""
+        return self._by_patches(each) if self._has_wide_patches() else self._by_groups(each)
+
+    def _by_groups(self, each: int) -> Tensor:
+        """Units as groups of one convolution of as many images as a unit has."""
+        n, shape = len(self.a) // each, self.conv.weight.shape
         if not n:
             return self.g.new_zeros(0, *shape)
-        a = self.a.reshape(1, -1, *self.a.shape[2:])
-        g = self.g.reshape(1, -1, *self.g.shape[2:])
+        a, g = (
+            x.reshape(n, each, *x.shape[1:]).transpose(0, 1).reshape(each, -1, *x.shape[2:])
+            for x in (self.a, self.g)
+        )
         return self._native(a, g, (n * shape[0], *shape[1:]), n).view(n, *shape)
 
     def _is_plain(self) -> bool:
@@ -140,15 +157,18 @@ class Convolved:
     def _undilated(self) -> bool:
         return self.conv.dilation[-1] == 1
 
-    def _by_patches(self) -> Tensor:
-        """Copy patches of a few rows at a time; ``[rows, q, p]`` products."""
-        conv, n = self.conv, len(self.a)
+    def _by_patches(self, each: int) -> Tensor:
+        """Copy patches of a few units at a time; ``[units, q, p]`` products."""
+        conv, n = self.conv, len(self.a) // each
         a, g = self._last(), self._g_last()
-        out = a.new_empty(n, g.shape[2], self.parameter_size // g.shape[2])
-        step = max(1, PATCHES // max(1, g.shape[1] * out.shape[2]))
+        a, g = (x.view(n, each, *x.shape[1:]) for x in (a, g))
+        out = a.new_empty(n, g.shape[3], self.parameter_size // g.shape[3])
+        step = max(1, PATCHES // max(1, g.shape[2] * out.shape[2]))
         for i in range(0, n, step):
-            patches = self._patches(a[i : i + step])
-            torch.bmm(g[i : i + step].transpose(1, 2), patches, out=out[i : i + step])
+            some = slice(i, i + step)
+            for j in range(each):
+                patches, own = self._patches(a[some, j]), g[some, j].transpose(1, 2)
+                torch.baddbmm(out[some], own, patches, beta=min(j, 1), out=out[some])
         height, width = conv.kernel_size
         return out.view(n, -1, height, width, conv.in_channels).permute(0, 1, 4, 2, 3)
 

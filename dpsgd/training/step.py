@@ -78,14 +78,22 @@ def private_step(  # noqa: PLR0913  (pure: all that it knows is an argument)
         check_positive("scale", scale, groups)
         std = noise_multiplier * scale / expected_units
         noise = gaussian_noise(sums.mean, groups, std, generator)
-    asked = query.double().sum(0)
-    if noise_multiplier > 0 and len(asked):
-        asked = asked + query_noise(asked, noise_multiplier * rule.query_scale(state), generator)
+    asked = _asked(query, rule, state, noise_multiplier, generator) / expected_units
     return Step(
         norms, weights * SAFETY if clipping else weights,
         sums.mean, noise,
-        asked / expected_units, _whole(sums.losses), sums.dropped, sums.raw if raw else None,
+        asked, _whole(sums.losses), sums.dropped, sums.raw if raw else None,
     )  # fmt: skip
+
+
+def _asked(
+    query: Tensor, rule: ClipRule, state: State, noise_multiplier: float, generator: torch.Generator
+) -> Tensor:
+    """Return Σ_u query_u + N(0, (σ·query_scale)²) ``[k]``, drawn after the gradient's noise."""
+    total = query.double().sum(0)
+    if noise_multiplier > 0 and len(total):
+        total = total + query_noise(total, noise_multiplier * rule.query_scale(state), generator)
+    return total
 
 
 def apply_update(

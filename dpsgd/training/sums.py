@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -96,14 +95,12 @@ def check_envelope(
         )
     if not len(norms):
         return
-    weight, scale = _numbers(weights), _numbers(rule.scale(state))
-    with np.errstate(all="ignore"):  # what is not finite is found below
-        used = np.square(weight * _numbers(norms) / scale).sum(1)
-        if query.shape[-1]:
-            used += np.square(_numbers(query) / _numbers(rule.query_scale(state))).sum(1)
+    used = (weights.double() * norms / rule.scale(state).to(norms.device)).square_().sum(1)
+    if query.shape[-1]:
+        used += (query / rule.query_scale(state).to(norms.device)).square_().sum(1)
     # A weight that is not finite makes the sum infinite or NaN, which no comparison passes. What
     # float32 rounds here, the safety factor of the weights makes up for.
-    if not (used.max() <= 1 + SLACK and weight.min() >= 0):
+    if not (float(used.max()) <= 1 + SLACK and float(weights.min()) >= 0):
         raise PrivacyError(
             f"clip={rule.name}: a unit leaves the envelope that the rule declares (a weight is "
             "negative or not finite, or the envelope's left side is above 1): no noise of this run "
@@ -130,11 +127,6 @@ def _finite(
     dropped = torch.zeros(len(norms), dtype=torch.bool, device=norms.device)
     dropped[bad] = True
     return gradients.without(dropped), _zeroed(norms, bad), bad
-
-
-def _numbers(values: Tensor) -> np.ndarray:
-    """Return a small tensor in float64, for which NumPy is quicker than torch."""
-    return values.detach().cpu().numpy().astype(np.float64)
 
 
 def _zeroed(values: Tensor, rows: list[int]) -> Tensor:
