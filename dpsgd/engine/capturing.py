@@ -59,7 +59,7 @@ def settled_of(
     with recording(model, strategy, names, rows, receive) as recorder:
         with running_in(autocast, device):
             losses = loss(model(inputs), targets)
-        missing = [name for name in strategy.fast if name not in recorder.called]
+        missing = [n for n in (*strategy.fast, *strategy.recurrent) if n not in recorder.called]
         if missing:
             raise OutdatedError(f"layer {missing[0]!r} is called for other rows, not for these")
         # A parameter that the general path has a share in is settled at the end.

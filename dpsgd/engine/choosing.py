@@ -21,6 +21,7 @@ from dpsgd.engine.general import Call, General
 from dpsgd.engine.gradients import Loss
 from dpsgd.engine.layers import fast_layer
 from dpsgd.engine.probing import on_trial
+from dpsgd.engine.recurrent import fits_recurrence
 from dpsgd.engine.rows import Batch, as_double, take
 from dpsgd.engine.strategy import DROPPED, Place, Strategy, is_inside, parent_of
 from dpsgd.engine.trial import ROWS, Trial, finite_rows, near_rows, varied
@@ -93,9 +94,10 @@ def _search(trial: Trial) -> Strategy:
 
 def _first(trial: Trial) -> Strategy:
     """Return the best path of every module by its kind."""
-    chosen = Strategy({}, {}, {}, ())
+    chosen = Strategy({}, (), {}, {}, ())
     outside: list[str] = []
     silent: list[str] = []
+    recurrent: list[str] = []
     for name, module in trial.model.named_modules():
         own = [f"{name}.{n}".lstrip(".") for n, p in module.named_parameters(recurse=False)
                if p.requires_grad]  # fmt: skip
@@ -105,6 +107,8 @@ def _first(trial: Trial) -> Strategy:
         places = _places(calls) if calls is not None and fast_layer(module) is not None else None
         if places is not None:
             chosen.fast[name] = places
+        elif calls is not None and fits_recurrence(module, calls):
+            recurrent.append(name)
         elif calls is not None and not _trains_below(module):
             outside.append(name)
         else:
@@ -112,6 +116,7 @@ def _first(trial: Trial) -> Strategy:
                 silent.append(name)
             if not _lift(trial, chosen, own):
                 outside.append(name if calls is not None else parent_of(name))
+    chosen = replace(chosen, recurrent=tuple(recurrent))
     for name in outside:
         chosen = _general(trial, chosen, name)
     return replace(chosen, silent=tuple(n for n in silent if not chosen.covers(n)))
@@ -174,6 +179,7 @@ def _general(trial: Trial, chosen: Strategy, name: str) -> Strategy:
         return chosen
     return Strategy(
         {n: c for n, c in chosen.fast.items() if not is_inside(n, name)},
+        tuple(n for n in chosen.recurrent if not is_inside(n, name)),
         {n: k for n, k in chosen.lifted.items() if not is_inside(parent_of(n), name)},
         {n: g for n, g in chosen.general.items() if not is_inside(n, name)}
         | {name: General(clear, row_by_row=False)},

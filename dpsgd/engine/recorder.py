@@ -38,7 +38,7 @@ class Recorder:
     Attributes:
         uses: how many pieces each parameter will receive if every use reaches the loss.
         own: parameter name to ``[rows, *shape]`` leaves of the general path.
-        small: outputs whose gradient is asked for, and what receives it.
+        small: tensors whose gradient is asked for, and what receives it.
         ends: where the backward pass may stop: large outputs of layers that read no other layer.
         called: names of the fast layers that were called.
 
@@ -47,7 +47,9 @@ class Recorder:
     rows: int
     uses: dict[str, int] = field(default_factory=dict[str, int])
     own: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
-    small: list[tuple[GradientEdge, Callable[[Tensor], None]]] = field(default_factory=list)
+    small: list[tuple[GradientEdge | Tensor, Callable[[Tensor], None]]] = field(
+        default_factory=list
+    )
     ends: list[GradientEdge] = field(default_factory=list[GradientEdge])
     called: set[str] = field(default_factory=set[str])
 

@@ -18,6 +18,7 @@ from torch import nn
 
 from dpsgd.engine.general import General, by_row
 from dpsgd.engine.recorder import OutdatedError, Receive, Recorder
+from dpsgd.engine.recurrent import unrolled_forward
 from dpsgd.engine.strategy import Strategy, lifted_view
 from dpsgd.engine.taps import tapped_forward
 
@@ -36,6 +37,10 @@ def recording(
         for name, calls in strategy.fast.items():
             module = model.get_submodule(name)
             vars(module)["forward"] = tapped_forward(name, module, calls, names, recorder, receive)
+            undo.append(partial(vars(module).pop, "forward"))
+        for name in strategy.recurrent:
+            module: Any = model.get_submodule(name)
+            vars(module)["forward"] = unrolled_forward(name, module, names, recorder, receive)
             undo.append(partial(vars(module).pop, "forward"))
         for name, general in strategy.general.items():
             undo.append(_run_by_row(name, model.get_submodule(name), general, names, recorder))

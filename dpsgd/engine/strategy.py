@@ -25,6 +25,7 @@ class Strategy:
     Attributes:
         fast: layer name to the place of rows in each of its calls; an embedding of positions is
             an example of a shared call.
+        recurrent: names of the recurrent layers that are written out.
         lifted: parameter name to how many dimensions of one stand between rows and the parameter's
             own, for a plain parameter that is broadcast.
         general: module name to how it is run by rows, for all parameters in it.
@@ -33,6 +34,7 @@ class Strategy:
     """
 
     fast: dict[str, tuple[Place, ...]]
+    recurrent: tuple[str, ...]
     lifted: dict[str, int]
     general: dict[str, General]
     silent: tuple[str, ...]
