@@ -22,6 +22,7 @@ from dpsgd.engine.outer import Outer
 from dpsgd.engine.pieces import Piece, Rows
 from dpsgd.engine.precision import wide
 from dpsgd.engine.recorder import OutdatedError, Receive, Recorder
+from dpsgd.errors import PrivacyError
 
 Cell: TypeAlias = Callable[[Tensor, Tensor, tuple[Tensor, ...]], tuple[Tensor, ...]]
 """Gates of the input and of the state, and the state, to the next state; its first part is h."""
@@ -59,15 +60,24 @@ def unrolled_forward(
         w_x, w_h = (getattr(module, f"weight_{k}h_{end}") for k in "ih")
         b_x, b_h = (getattr(module, f"bias_{k}h_{end}") if module.bias else None for k in "ih")
         of_input = functional.linear(x, w_x, b_x)
+        version, steps = x._version, x.shape[1]
+
+        def unchanged() -> Tensor:
+            if x._version != version:
+                raise PrivacyError(
+                    f"layer {name!r}: its input was changed in place after the forward pass used "
+                    "it, so that its norms would be wrong. Write `x = x + y` for `x += y`"
+                )
+            return x
+
         if of_input.requires_grad:
             edge = get_gradient_edge(of_input)
             recorder.small.append(
-                (edge, lambda g: send(f"weight_ih_{end}", f"bias_ih_{end}", x, g))
+                (edge, lambda g: send(f"weight_ih_{end}", f"bias_ih_{end}", unchanged(), g))
             )
-        steps = x.shape[1]
         # Nothing is added to the gates of the state, except that their gradient can be asked for.
         nothing = torch.zeros_like(of_input).requires_grad_()
-        state = start
+        state = (start[0].clone(), *start[1:])  # whatever is done to the given one later
         before: list[Tensor] = [start[0]] * steps
         after: list[Tensor] = [start[0]] * steps
         for t in reversed(range(steps)) if backwards else range(steps):

@@ -12,7 +12,7 @@ from dpsgd.accounting import Relation
 from dpsgd.clipping.rule import ClipRule
 from dpsgd.engine.gradients import Combine
 from dpsgd.engine.probing import quiet
-from dpsgd.engine.rows import Batch, take, tree_map_rows
+from dpsgd.engine.rows import Batch, take, tensors, tree_map_rows
 from dpsgd.errors import ConfigError
 from dpsgd.sampling.poisson import Poisson
 
@@ -56,7 +56,9 @@ def synthetic(model: nn.Module, inputs: Batch, targets: Batch) -> tuple[Batch, B
     generator = torch.Generator().manual_seed(0)
     rows = tree_map_rows(lambda value: _like(value, 2, generator), inputs)
     with torch.no_grad():
-        classes = quiet(model)(take(rows, slice(2))).shape[-1]
+        outputs = quiet(model)(take(rows, slice(2)))
+    # Of several outputs the fewest classes: a number below that is a class of each.
+    classes = min(value.shape[-1] for value in tensors(outputs))
     return rows, tree_map_rows(lambda value: _like(value, classes, generator), targets)
 
 
