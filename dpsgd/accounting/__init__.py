@@ -4,20 +4,25 @@ from dpsgd.accounting.accountant import Accountant, Relation, check_certified, n
 from dpsgd.accounting.calibration import largest_steps
 from dpsgd.accounting.delta import check_delta, default_delta
 from dpsgd.accounting.describe import format_delta, format_epsilon, unit_text
+from dpsgd.accounting.estimates import ESTIMATES, estimates
 from dpsgd.accounting.events import joint_multiplier, no_privacy, poisson_gaussian
 from dpsgd.accounting.library import DpEvent
+from dpsgd.accounting.moments import Moments
 from dpsgd.accounting.pld import PLD
 from dpsgd.accounting.rdp import RDP
 
 __all__ = [
+    "ESTIMATES",
     "PLD",
     "RDP",
     "Accountant",
     "DpEvent",
+    "Moments",
     "Relation",
     "check_certified",
     "check_delta",
     "default_delta",
+    "estimates",
     "format_delta",
     "format_epsilon",
     "joint_multiplier",

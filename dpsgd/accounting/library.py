@@ -43,6 +43,7 @@ __all__ = [
     "TruncatedSubsampledGaussianDpEvent",
     "default_orders",
     "gaussian_sigma",
+    "moments_epsilon",
     "pld_epsilon",
     "rdp_epsilon",
 ]
@@ -76,6 +77,20 @@ def rdp_epsilon(
         accountant.orders[sound].tolist(), accountant.rdp[sound].tolist(), delta
     )
     return float(epsilon), float(order)
+
+
+def moments_epsilon(
+    event: DpEvent, relation: NeighboringRelation, delta: float, orders: Sequence[float]
+) -> float:
+    """Return min over ``orders`` of RDP(α) + ln(1/δ)/(α − 1) (Mironov, 2017, Proposition 3)."""
+    accountant = RdpAccountant(list(orders), relation)
+    with _quiet():
+        _compose(accountant, "moments", event)
+    if not accountant.rdp.any():
+        return 0.0  # nothing was released, which the conversion does not know
+    spent = accountant.rdp + math.log(1 / delta) / (accountant.orders - 1)
+    sound = accountant.rdp >= 0  # as in rdp_epsilon
+    return float(spent[sound].min()) if sound.any() else math.inf
 
 
 def gaussian_sigma(epsilon: float, delta: float) -> float:

@@ -54,7 +54,7 @@ class RDP:
         epsilon, order = rdp_epsilon(event, neighbours, delta, default_orders())
         if order < _DENSE_BELOW:
             return epsilon
-        return min(epsilon, rdp_epsilon(event, neighbours, delta, _high_orders())[0])
+        return min(epsilon, rdp_epsilon(event, neighbours, delta, tuple(high_orders()))[0])
 
     def calibrate(
         self,
@@ -67,7 +67,7 @@ class RDP:
         return solve_noise(self, make_event, relation, epsilon, delta)
 
 
-def _high_orders() -> list[float]:
+def high_orders() -> list[float]:
     """Return orders between and beyond the last of dp-accounting's, which thin out after 63.
 
     A small ε has its best order near 2·ln(1/δ)/ε, in the hundreds or thousands.

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from dpsgd.accounting import format_delta, format_epsilon, unit_text
+from dpsgd.accounting import ESTIMATES, estimates, format_delta, format_epsilon, unit_text
 from dpsgd.clipping.rule import ClipRule, State
 from dpsgd.data.bundle import Bundle
 from dpsgd.engine.gradients import Engine
@@ -58,6 +58,7 @@ def ledger_of(plan: Plan) -> dict[str, Any]:
         "epsilon_target": infinities_as_words(settings.epsilon),
         "certified_by": cell.accountant.name if cell.private else None,
         "epsilon_by_accountant": plan.epsilons,
+        "epsilon_estimates": _estimates(plan),
         "clip_rule": plain(cell.clip),
         "clip_groups": list(prepared.groups.names),
         "scale": infinities_as_words(cell.clip.scale(state).tolist()),
@@ -180,8 +181,13 @@ def ledger_page(ledger: dict[str, Any]) -> str:
     rule = ", ".join(
         f"{k}={v}" for k, v in ledger["clip_rule"].items() if k != "_target_" and v is not None
     )
+    by_accountant = ledger["epsilon_by_accountant"].items()
     accountants = "\n".join(
-        f"| {name} | {_shown(value)} |" for name, value in ledger["epsilon_by_accountant"].items()
+        [f"| {name} | {_shown(value)} |" for name, value in by_accountant]
+        + [
+            f"| {name} (no bound: {ESTIMATES[name]}) | {_shown(value)} |"
+            for name, value in ledger["epsilon_estimates"].items()
+        ]
     )
     entries = "\n".join(
         f"| {e['purpose']} | {e['noise_multiplier']:.6g} | {e['sampling_probability']:.6g} "
@@ -283,6 +289,16 @@ def step_entry(
         "sensitivity": "Σ_g (w_g·n_g/scale_g)² + Σ_k (query_k/query_scale_k)² ≤ 1, every unit",
         "query_scale": queries,
     }
+
+
+def _estimates(plan: Plan) -> dict[str, float]:
+    """Return what papers quote for such a run; only under add-or-remove-one."""
+    prepared = plan.prepared
+    settings = prepared.cell.settings
+    if not prepared.cell.private or settings.relation != "add_or_remove_one":
+        return {}
+    event = prepared.sampler.event(plan.noise_multiplier, plan.steps)
+    return infinities_as_words(estimates(event, prepared.delta))
 
 
 def _shown(value: float | str) -> str:

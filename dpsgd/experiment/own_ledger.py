@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dpsgd.accounting import estimates
 from dpsgd.experiment.ledger import (
     FLOATING_POINT,
     NEIGHBOURS,
@@ -40,6 +41,11 @@ def own_ledger(training: PrivateTraining) -> dict[str, Any]:
         "epsilon": training.epsilon, "epsilon_target": budget.epsilon,
         "certified_by": training.accountant.name,
         "epsilon_by_accountant": {training.accountant.name: training.epsilon},
+        "epsilon_estimates": estimates(
+            sampler.event(training.noise_multiplier, budget.steps), training.delta
+        )
+        if budget.relation == "add_or_remove_one"
+        else {},
         "clip_rule": plain(training.rule), "clip_groups": list(training.groups.names),
         "scale": training.rule.scale(training.state).tolist(),
         "sampler": {

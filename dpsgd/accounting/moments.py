@@ -1,0 +1,49 @@
+"""The moments accountant: Rényi DP with the older conversion, which published numbers often are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dpsgd.accounting.accountant import Relation, checked_delta, neighbouring_relation
+from dpsgd.accounting.calibration import solve_noise
+from dpsgd.accounting.events import with_float_noise
+from dpsgd.accounting.library import DpEvent, NeighboringRelation, default_orders, moments_epsilon
+from dpsgd.accounting.rdp import high_orders
+from dpsgd.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Abadi et al. (CCS 2016), as Rényi DP: ε = min_α RDP(α) + ln(1/δ)/(α − 1) (Mironov, 2017).
+
+    An upper bound, looser than ``rdp``: for comparison with older papers and tutorials.
+    """
+
+    certifies: ClassVar[bool] = True
+    name: str
+
+    def epsilon(self, event: DpEvent, relation: Relation, delta: float) -> float:
+        """Return an upper bound on ε; see :meth:`Accountant.epsilon`.
+
+        Raises:
+            ConfigError: also for replace-one, as ``RDP`` does.
+
+        """
+        neighbours, delta = neighbouring_relation(relation), checked_delta(delta)
+        if neighbours is NeighboringRelation.REPLACE_ONE:
+            allowed = "cannot account for relation=replace_one; use accountant=pld"
+            raise ConfigError("accountant", self.name, allowed)
+        orders = (*default_orders(), *high_orders())
+        return moments_epsilon(with_float_noise(event), neighbours, delta, orders)
+
+    def calibrate(
+        self,
+        make_event: Callable[[float], DpEvent],
+        relation: Relation,
+        epsilon: float,
+        delta: float,
+    ) -> float:
+        """Return the noise multiplier that spends ``epsilon``; see :meth:`Accountant.calibrate`."""
+        return solve_noise(self, make_event, relation, epsilon, delta)
