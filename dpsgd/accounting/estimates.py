@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from scipy import special
 from scipy.optimize import brentq
-from scipy.stats import norm
 
 from dpsgd.accounting.library import (
     DpEvent,
@@ -57,8 +57,8 @@ def gdp(q: float, sigma: float, steps: int, delta: float) -> float:
         return math.inf
 
     def excess(epsilon: float) -> float:
-        above = norm.logcdf(-epsilon / mu - mu / 2) + epsilon
-        return float(norm.cdf(-epsilon / mu + mu / 2) - math.exp(above)) - delta
+        above = special.log_ndtr(-epsilon / mu - mu / 2) + epsilon
+        return float(special.ndtr(-epsilon / mu + mu / 2) - math.exp(above)) - delta
 
     if excess(0.0) <= 0:
         return 0.0
