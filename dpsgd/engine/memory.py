@@ -40,13 +40,16 @@ MEASURED = 8
 
 
 def rows_at_once(
-    engine: Engine, model: nn.Module, loss: Loss, inputs: Batch, targets: Batch, groups: Groups
-) -> int | None:
+    engine: Engine, model: nn.Module, loss: Loss, inputs: Batch, targets: Batch, groups: Groups,
+    largest: float = math.inf,
+) -> int | None:  # fmt: skip
     """Return the rows of a micro-batch, or None for whole draws: ``engine.micro_batch``, or for
     ``auto`` what ``engine.memory_gb`` GiB hold beside the model itself, at least 1.
 
     ``inputs`` and ``targets`` are synthetic, two rows or more; they are captured once, whatever
-    ``micro_batch`` is. Raises ConfigError for a number of rows or GiB that makes no sense.
+    ``micro_batch`` is. Where a generous guess holds the ``largest`` draw all the same, nothing is
+    measured, and the guess is returned. Raises ConfigError for a number of rows or GiB that makes
+    no sense.
     """
     chosen = engine.micro_batch
     if not (math.isfinite(engine.memory_gb) and engine.memory_gb > 0):
@@ -57,6 +60,9 @@ def rows_at_once(
     if chosen is None or chosen != "auto":
         return chosen
     limit = int(engine.memory_gb * GIB)
+    guess = limit // generous_bytes(model, inputs)
+    if guess >= largest:
+        return guess
     needed = HEADROOM * bytes_a_row(engine, model, loss, inputs, targets, groups)
     return max(limit // needed, 1)
 
@@ -70,6 +76,31 @@ def _look_first(
     device = next(model.parameters()).device
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         engine.capture(model, loss, inputs, targets, groups, None)
+
+
+def generous_bytes(model: nn.Module, inputs: Batch) -> int:
+    """Return more than a row can need: 64 times all that modules return, and 8 times the model.
+
+    A layer keeps its input, its output's gradient and what is no larger than both twice over; the
+    general path holds the parameters once for every row, and their gradient. Functions between
+    modules are not seen, which the factor leaves room for.
+    """
+    seen = 0
+
+    def count_output(_: nn.Module, args: Any, output: Any) -> None:
+        nonlocal seen
+        seen += sum(value.nbytes for value in tree_iter(output) if isinstance(value, Tensor))
+
+    handles = [module.register_forward_hook(count_output) for module in model.modules()]
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            model(inputs)
+    finally:
+        for handle in handles:
+            handle.remove()
+    own = sum(parameter.nbytes for parameter in model.parameters())
+    given = sum(value.nbytes for value in tree_iter(inputs) if isinstance(value, Tensor))
+    return 64 * math.ceil((seen + given) / count(inputs)) + 8 * own
 
 
 def bytes_a_row(

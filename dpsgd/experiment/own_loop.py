@@ -209,7 +209,13 @@ class PrivateTraining:
         check_engine(self.engine, self.model, self.loss, rows, goals, self.groups)
         few = slice(MEASURED)
         self._micro_batch = rows_at_once(
-            self.engine, self.model, self.loss, take(rows, few), take(goals, few), self.groups
+            self.engine,
+            self.model,
+            self.loss,
+            take(rows, few),
+            take(goals, few),
+            self.groups,
+            self.sampler.largest_draw,
         )
         self._checked = True
 

@@ -108,7 +108,7 @@ def prepare(cell: Cell) -> Prepared:
     shape = DataShape(
         tuple(bundle.train.inputs.shape[1:]), len(bundle.classes), bundle.vocabulary, bundle.task
     )
-    model, groups, micro_batch = _model(cell, shape, loss)
+    model, groups, micro_batch = _model(cell, shape, loss, sampler.largest_draw)
     return Prepared(
         cell, bundle, _slices(cell, bundle), key, run_key(baseline(cell), bundle.fingerprint),
         sampler, steps, delta, why,
@@ -229,7 +229,9 @@ def _noise_and_steps(prepared: Prepared, cache: Path) -> tuple[float, int]:
     return sigma, steps
 
 
-def _model(cell: Cell, shape: DataShape, loss: Loss) -> tuple[nn.Module, Groups, int | None]:
+def _model(
+    cell: Cell, shape: DataShape, loss: Loss, largest: float
+) -> tuple[nn.Module, Groups, int | None]:
     # Cells of one seed share their starting point, whatever their rule: it is public, and pairs
     # them. The run key is left out of this stream on purpose.
     init = Streams.from_seed(cell.settings.seed, "initial weights")
@@ -246,7 +248,7 @@ def _model(cell: Cell, shape: DataShape, loss: Loss) -> tuple[nn.Module, Groups,
             check_rows_apart(model, loss, inputs, targets)
             check_engine(cell.engine, model, loss, inputs, targets, groups)
         inputs, targets = probe(shape, MEASURED, init.generator("probe", MEASURED))
-        micro_batch = rows_at_once(cell.engine, model, loss, inputs, targets, groups)
+        micro_batch = rows_at_once(cell.engine, model, loss, inputs, targets, groups, largest)
         check_rule(cell.clip, groups, cell.settings.batch)
     except ConfigError as error:
         outer = error.key == "clip" or error.key.startswith(("model", "engine."))

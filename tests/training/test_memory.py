@@ -7,8 +7,17 @@ from torch import nn
 
 from dpsgd import ConfigError, PrivateTraining, part, train
 from dpsgd.engine import Bookkeeping, clip_groups
-from dpsgd.engine.memory import MEASURED, bytes_a_row, living_bytes, rows_at_once
+from dpsgd.engine.memory import (
+    HEADROOM,
+    MEASURED,
+    bytes_a_row,
+    generous_bytes,
+    living_bytes,
+    rows_at_once,
+)
 from dpsgd.experiment.own_loop import Budget
+from dpsgd.experiment.plan import probe
+from dpsgd.models.shape import DataShape
 from dpsgd.training.loss import cross_entropy
 
 
@@ -147,3 +156,32 @@ def test_training_needs_no_more_than_its_micro_batch():
     trained.model.register_forward_pre_hook(seen)
     run(trained)
     assert max(sizes) == 6
+
+
+SHAPES = {
+    "mlp": DataShape((1, 8, 8), 10, 0, "classes"), "cnn": DataShape((1, 28, 28), 10, 0, "classes"),
+    "cnn_strided": DataShape((1, 28, 28), 10, 0, "classes"),
+    "resnet_gn": DataShape((3, 16, 16), 10, 0, "classes"),
+    "lstm": DataShape((12,), 20, 20, "tokens"), "transformer": DataShape((32,), 20, 20, "tokens"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("model", SHAPES)
+def test_a_guess_is_above_what_is_measured(model, name):
+    torch.manual_seed(0)
+    shape = SHAPES[model]
+    inputs, targets = probe(shape, MEASURED, torch.Generator().manual_seed(0))
+    built = part(f"model/{model}").build(shape)
+    groups = clip_groups(built, "all")
+    needed = bytes_a_row(engine(name), built, cross_entropy, inputs, targets, groups)
+    assert generous_bytes(built, inputs) >= HEADROOM * needed
+
+
+def test_what_a_guess_holds_is_not_measured_and_what_it_does_not_is():
+    model = net()
+    inputs, targets = rows(8)
+    arguments = (engine(memory_gb=1.0), model, cross_entropy, inputs, targets)
+    groups = clip_groups(model, "all")
+    guess = rows_at_once(*arguments, groups, 10.0)
+    assert 10 <= guess < rows_at_once(*arguments, groups, 2.0 * guess)
