@@ -63,6 +63,20 @@ def solve_noise(
     raise ConfigError("epsilon", epsilon, "no noise multiplier meets this target", hint)
 
 
+class SolvesNoise:
+    """Gives an accountant ``calibrate`` by ``solve_noise``."""
+
+    def calibrate(
+        self: Accountant,
+        make_event: Callable[[float], DpEvent],
+        relation: Relation,
+        epsilon: float,
+        delta: float,
+    ) -> float:
+        """Return the noise multiplier that spends ``epsilon``; see :meth:`Accountant.calibrate`."""
+        return solve_noise(self, make_event, relation, epsilon, delta)
+
+
 def largest_steps(
     accountant: Accountant,
     make_event: Callable[[int], DpEvent],

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from dpsgd.accounting.accountant import Relation, checked_delta, neighbouring_relation
-from dpsgd.accounting.calibration import solve_noise
+from dpsgd.accounting.calibration import SolvesNoise
 from dpsgd.accounting.events import with_float_noise
 from dpsgd.accounting.library import DpEvent, NeighboringRelation, default_orders, moments_epsilon
 from dpsgd.accounting.rdp import high_orders
@@ -15,7 +14,7 @@ from dpsgd.errors import ConfigError
 
 
 @dataclass(frozen=True)
-class Moments:
+class Moments(SolvesNoise):
     """Abadi et al. (CCS 2016), as Rényi DP: ε = min_α RDP(α) + ln(1/δ)/(α − 1) (Mironov, 2017).
 
     An upper bound, looser than ``rdp``: for comparison with older papers and tutorials.
@@ -37,13 +36,3 @@ class Moments:
             raise ConfigError("accountant", self.name, allowed)
         orders = (*default_orders(), *high_orders())
         return moments_epsilon(with_float_noise(event), neighbours, delta, orders)
-
-    def calibrate(
-        self,
-        make_event: Callable[[float], DpEvent],
-        relation: Relation,
-        epsilon: float,
-        delta: float,
-    ) -> float:
-        """Return the noise multiplier that spends ``epsilon``; see :meth:`Accountant.calibrate`."""
-        return solve_noise(self, make_event, relation, epsilon, delta)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from dpsgd.accounting.accountant import Relation, checked_delta, neighbouring_relation
-from dpsgd.accounting.calibration import solve_noise
+from dpsgd.accounting.calibration import SolvesNoise
 from dpsgd.accounting.events import with_float_noise
 from dpsgd.accounting.library import DpEvent, pld_epsilon
 from dpsgd.accounting.loss import LossSize, loss_size
@@ -20,7 +19,7 @@ _COARSEST = 1.0
 
 
 @dataclass(frozen=True)
-class PLD:
+class PLD(SolvesNoise):
     """Privacy loss distributions (Sommer et al., 2019; Doroshenko et al., 2022).
 
     Attributes:
@@ -52,16 +51,6 @@ class PLD:
         size = loss_size(event, neighbours)
         _check_resolution(delta, size.steps)
         return pld_epsilon(event, neighbours, delta, _spacing(size, self.grid))
-
-    def calibrate(
-        self,
-        make_event: Callable[[float], DpEvent],
-        relation: Relation,
-        epsilon: float,
-        delta: float,
-    ) -> float:
-        """Return the noise multiplier that spends ``epsilon``; see :meth:`Accountant.calibrate`."""
-        return solve_noise(self, make_event, relation, epsilon, delta)
 
 
 def _check_resolution(delta: float, steps: float) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from dpsgd.accounting.accountant import Relation, checked_delta, neighbouring_relation
-from dpsgd.accounting.calibration import solve_noise
+from dpsgd.accounting.calibration import SolvesNoise
 from dpsgd.accounting.events import with_float_noise
 from dpsgd.accounting.library import DpEvent, NeighboringRelation, default_orders, rdp_epsilon
 from dpsgd.errors import ConfigError
@@ -18,7 +17,7 @@ _RATIO = 1.15
 
 
 @dataclass(frozen=True)
-class RDP:
+class RDP(SolvesNoise):
     """Rényi DP (Mironov, 2017; Mironov, Talwar and Zhang, 2019, for sampled Gaussians).
 
     Attributes:
@@ -55,16 +54,6 @@ class RDP:
         if order < _DENSE_BELOW:
             return epsilon
         return min(epsilon, rdp_epsilon(event, neighbours, delta, tuple(high_orders()))[0])
-
-    def calibrate(
-        self,
-        make_event: Callable[[float], DpEvent],
-        relation: Relation,
-        epsilon: float,
-        delta: float,
-    ) -> float:
-        """Return the noise multiplier that spends ``epsilon``; see :meth:`Accountant.calibrate`."""
-        return solve_noise(self, make_event, relation, epsilon, delta)
 
 
 def high_orders() -> list[float]:
