@@ -20,10 +20,8 @@ from torch.nn.modules.conv import _ConvNd  # pyright: ignore[reportPrivateUsage]
 
 from dpsgd.engine.gradients import Units
 from dpsgd.engine.outer import Outer, ghost
-from dpsgd.engine.pieces import Piece, lengths, scaled, zeroed
+from dpsgd.engine.pieces import BLOCK, HoldsBoth, Piece, lengths, scaled, zeroed
 
-BLOCK = 1 << 22
-"""Elements of rows' gradients that are in memory at a time while they are added up: 16 MiB."""
 PATCHES = 1 << 17
 """Elements of patches that are copied at a time: half a megabyte, which caches hold."""
 WIDE_PATCH = 32
@@ -31,7 +29,7 @@ WIDE_PATCH = 32
 
 
 @dataclass(frozen=True)
-class Convolved:
+class Convolved(HoldsBoth):
     """``a`` ``[rows, channels in, ...]``, padded unless zeros pad it, and ``g``."""
 
     conv: _ConvNd
@@ -45,16 +43,6 @@ class Convolved:
         if conv.padding_mode == "zeros" and not isinstance(conv.padding, str):
             return cls(conv, a, g, tuple(conv.padding))
         return cls(conv, _padded(conv, a), g, (0,) * (a.dim() - 2))
-
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-        return len(self.a)
-
-    @property
-    def size(self) -> int:
-        """Number of elements held."""
-        return self.a.numel() + self.g.numel()
 
     @property
     def parameter_size(self) -> int:

@@ -25,7 +25,7 @@ from torch.utils._pytree import tree_iter
 
 from dpsgd.clipping.groups import Groups
 from dpsgd.engine.gradients import Engine, Loss
-from dpsgd.engine.rows import Batch, count, take, tree_map_rows
+from dpsgd.engine.rows import Batch, count, take, tensors, tree_map_rows
 from dpsgd.errors import ConfigError
 
 GIB = 2**30
@@ -89,7 +89,7 @@ def generous_bytes(model: nn.Module, inputs: Batch) -> int:
 
     def count_output(_: nn.Module, args: Any, output: Any) -> None:
         nonlocal seen
-        seen += sum(value.nbytes for value in tree_iter(output) if isinstance(value, Tensor))
+        seen += sum(value.nbytes for value in tensors(output))
 
     handles = [module.register_forward_hook(count_output) for module in model.modules()]
     try:
@@ -99,7 +99,7 @@ def generous_bytes(model: nn.Module, inputs: Batch) -> int:
         for handle in handles:
             handle.remove()
     own = sum(parameter.nbytes for parameter in model.parameters())
-    given = sum(value.nbytes for value in tree_iter(inputs) if isinstance(value, Tensor))
+    given = sum(value.nbytes for value in tensors(inputs))
     return 64 * math.ceil((seen + given) / count(inputs)) + 8 * own
 
 

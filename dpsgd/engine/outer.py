@@ -13,28 +13,18 @@ import torch
 from torch import Tensor
 
 from dpsgd.engine.gradients import Units
-from dpsgd.engine.pieces import CANCELLATION, Piece, lengths, scaled, zeroed
+from dpsgd.engine.pieces import CANCELLATION, HoldsBoth, Piece, lengths, scaled, zeroed
 
 MOST_PADDING = 4
 """Units are padded to one length as long as that multiplies the rows by no more than this."""
 
 
 @dataclass(frozen=True)
-class Outer:
+class Outer(HoldsBoth):
     """``a`` ``[rows, T, p]`` and ``g`` ``[rows, T, q]``: inputs and output gradients of W, q×p."""
 
     a: Tensor
     g: Tensor
-
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-        return len(self.a)
-
-    @property
-    def size(self) -> int:
-        """Number of elements held."""
-        return self.a.numel() + self.g.numel()
 
     @property
     def parameter_size(self) -> int:

@@ -15,6 +15,8 @@ from dpsgd.engine.gradients import Units
 
 CANCELLATION = 1e-3
 """Below this share of the summed terms a float32 norm is computed again in float64."""
+BLOCK = 1 << 22
+"""Elements of gradients that are in memory at a time if they are not kept: 16 MiB."""
 KEEP = 2
 """A unit's gradient is kept for the weighted sum if it takes at most so many times the memory of
 the layer's inputs and output gradients that it replaces."""
@@ -74,6 +76,23 @@ class Piece(Protocol):
     def without(self, dropped: Tensor) -> Piece:
         """Return the piece with the ``dropped`` ``[rows]`` rows zero."""
         ...
+
+
+class HoldsBoth:
+    """A piece of a layer's input ``a`` and the gradient ``g`` at its output, rows first."""
+
+    a: Tensor
+    g: Tensor
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self.a.shape[0]
+
+    @property
+    def size(self) -> int:
+        """Number of elements held."""
+        return self.a.numel() + self.g.numel()
 
 
 @dataclass(frozen=True)

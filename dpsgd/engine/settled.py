@@ -13,10 +13,7 @@ import torch
 from torch import Tensor
 
 from dpsgd.engine.gradients import Units
-from dpsgd.engine.pieces import CANCELLATION, Piece, Rows, kept, squared_norm, zeroed
-
-BLOCK = 1 << 22
-"""Elements of gradients that are in memory at a time if they are not kept: 16 MiB."""
+from dpsgd.engine.pieces import BLOCK, CANCELLATION, Piece, Rows, kept, squared_norm, zeroed
 
 
 @dataclass(frozen=True)

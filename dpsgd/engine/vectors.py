@@ -12,11 +12,11 @@ from torch import Tensor
 
 from dpsgd.engine.gradients import Units
 from dpsgd.engine.outer import Outer
-from dpsgd.engine.pieces import Piece, scaled, zeroed
+from dpsgd.engine.pieces import HoldsBoth, Piece, scaled, zeroed
 
 
 @dataclass(frozen=True)
-class Vectors:
+class Vectors(HoldsBoth):
     """``Outer`` with one position: ``a`` ``[rows, p]``, ``g`` ``[rows, q]`` and ‖g‖ ``[rows]``.
 
     ‖g·aᵀ‖ = ‖g‖‖a‖, and no gradient is ever formed (Goodfellow, arXiv 1510.01799).
@@ -25,16 +25,6 @@ class Vectors:
     a: Tensor
     g: Tensor
     length: Tensor
-
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-        return self.a.shape[0]
-
-    @property
-    def size(self) -> int:
-        """Number of elements held."""
-        return self.a.numel() + self.g.numel()
 
     @property
     def parameter_size(self) -> int:
