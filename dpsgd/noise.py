@@ -1,7 +1,8 @@
 """The Gaussian noise of one step."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
+# pyright: reportUnknownArgumentType=false, reportPrivateUsage=false
+# pyright: reportPrivateImportUsage=false
 # (torch leaves parts of these calls untyped)
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from functools import reduce
 
 import torch
 from torch import Tensor
+from torch._utils import _unflatten_dense_tensors
 
 from dpsgd.clipping.groups import Groups
 from dpsgd.errors import PrivacyError
@@ -32,25 +34,20 @@ def gaussian_noise(
 
     """
     of_group = check_positive("noise standard deviation", std, groups)
-    sizes = [value.numel() for value in like.values()]
-    types = {value.dtype for value in like.values()}
+    values = list(like.values())
+    types = {value.dtype for value in values}
     # The widest type of all: noise of half precision would be rounded to zero under a small std.
     widest = reduce(torch.promote_types, types, torch.float32)
-    device = next(iter(like.values())).device
-    flat = torch.randn(sum(sizes), generator=generator, device=device, dtype=widest)
-    parts = flat.split(sizes)
+    size = sum(value.numel() for value in values)
+    flat = torch.randn(size, generator=generator, device=values[0].device, dtype=widest)
+    parts = _unflatten_dense_tensors(flat, values)  # views, in one call
     if len(set(of_group)) == 1:
         flat.mul_(of_group[0])
     else:
-        for name, part in zip(like, parts, strict=True):
-            part.mul_(of_group[groups.index_of(name)])
-    drawn = {
-        name: part.view(value.shape)
-        for (name, value), part in zip(like.items(), parts, strict=True)
-    }
-    if types == {widest}:
-        return drawn
-    return {name: part.to(like[name].dtype) for name, part in drawn.items()}
+        torch._foreach_mul_(parts, [of_group[groups.index_of(name)] for name in like])
+    if types != {widest}:
+        parts = [part.to(value.dtype) for part, value in zip(parts, values, strict=True)]
+    return dict(zip(like, parts, strict=True))
 
 
 def query_noise(like: Tensor, std: Tensor, generator: torch.Generator) -> Tensor:
@@ -58,12 +55,14 @@ def query_noise(like: Tensor, std: Tensor, generator: torch.Generator) -> Tensor
 
     ``std`` is ``[k]``, or ``[1]`` for all columns; PrivacyError unless all are finite and > 0.
     """
-    std = std.to(like).expand(like.shape)
-    if not bool((torch.isfinite(std) & (std > 0)).all()):
+    smallest, largest = (float(value) for value in torch.aminmax(std))
+    if not (smallest > 0 and math.isfinite(largest)):
         raise PrivacyError(
-            f"a query's noise has standard deviation {float(std.min())}; must be > 0"
+            f"a query's noise has standard deviations from {smallest} to {largest}; every one must "
+            "be finite and > 0"
         )
-    return std * torch.randn(like.shape, generator=generator, device=like.device, dtype=like.dtype)
+    drawn = torch.randn(like.shape, generator=generator, device=like.device, dtype=like.dtype)
+    return drawn.mul_(std.to(like))
 
 
 def check_positive(what: str, values: Tensor, groups: Groups) -> list[float]:

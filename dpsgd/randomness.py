@@ -74,22 +74,27 @@ class Streams:
 
 
 def _mersenne_state(words: bytes) -> torch.Tensor:
-    """Return a CPU generator state whose 624 words are ``words``, about to be twisted."""
-    state = _template().copy()
-    first = _MT_OFFSET // 8
-    state.view("<u8")[first : first + _MT_WORDS] = np.frombuffer(words, dtype="<u4")
-    return torch.from_numpy(state)  # pyright: ignore[reportUnknownMemberType]  (untyped in torch)
+    """Return a CPU generator state with these 624 words of four bytes, about to be twisted."""
+    before, after = _around_the_words()
+    # A word stands in eight bytes, of which torch takes the lower four: the first copy shows it
+    # every other word, and the second, four bytes on, the rest.
+    state = before + words + words[4:] + words[:4] + after
+    # The stubs leave out what the buffer may be.
+    return torch.frombuffer(bytearray(state), dtype=torch.uint8)  # pyright: ignore[reportUnknownMemberType]
 
 
 @cache
-def _template() -> np.ndarray:
-    """Return the state of a generator seeded with 0, its layout checked."""
-    state = torch.Generator().manual_seed(0).get_state().numpy()
-    words = state[_MT_OFFSET : _MT_OFFSET + 8 * _MT_WORDS].view("<u8")
+def _around_the_words() -> tuple[bytes, bytes]:
+    """Return what stands around the words in the state of a generator seeded with 0, its layout
+    checked.
+    """
+    state = torch.Generator().manual_seed(0).get_state().numpy().tobytes()
+    end = _MT_OFFSET + 8 * _MT_WORDS
+    first = [int.from_bytes(state[i : i + 8], "little") for i in range(_MT_OFFSET, end, 8)][:3]
     # MT19937 seeded with 0 (Matsumoto & Nishimura 1998): x_0 = 0, x_1 = 1, x_2 = 1812433253·1 + 2.
-    if state.size != _MT_BYTES or words[:3].tolist() != [0, 1, 1812433255]:
+    if len(state) != _MT_BYTES or first != [0, 1, 1812433255]:
         raise RuntimeError(
             "this build of torch keeps its CPU generator in another layout; keyed streams need "
             "the layout of the versions in constraints.txt"
         )
-    return state
+    return state[:_MT_OFFSET], state[end:]

@@ -21,7 +21,7 @@ from dpsgd.telemetry.bias import compare
 from dpsgd.telemetry.oracle import OracleRecorder
 from dpsgd.telemetry.recorder import StepFacts
 from dpsgd.training.loss import cross_entropy
-from dpsgd.training.step import apply_update, private_step
+from dpsgd.training.step import private_step
 
 RECORDS_PER_USER = 4
 SLICES = 10
@@ -54,9 +54,8 @@ def _steps(task: Task, batches: Batches, rule: ClipRule, records: int) -> Steps:
     state = rule.bind(groups, NOISE_MULTIPLIER, expected)
     engine, streams = part("engine/bookkeeping"), Streams.from_seed(0, "benchmark")
     optim = part("optim/sgd", lr=LEARNING_RATE, momentum=MOMENTUM)
-    optimizer = optim.build(model, "private")
+    optimizer = optim.build(dict(model.named_parameters()), "private")
     recorder = _recorder(task, groups)
-    trained = dict(model.named_parameters())
     number = 0
 
     def step() -> None:
@@ -77,7 +76,7 @@ def _steps(task: Task, batches: Batches, rule: ClipRule, records: int) -> Steps:
         if result.raw is not None:
             recorder.add_bias(number, compare(result, result.raw, expected))
         factor = optim.gradient_factor("private", threshold)
-        apply_update(optimizer, trained, result, factor, factor)
+        optimizer.step(result.mean, result.noise, factor, factor)
         members = torch.arange(len(result.norms))
         recorder.add(
             StepFacts(number, members, result.norms, result.weights, result.losses, threshold)

@@ -86,7 +86,7 @@ class ClipRule(abc.ABC):
 
     def query(self, norms: Tensor, state: State, info: Info) -> Tensor:
         """Map norms ``[..., groups]`` to the query columns ``[..., k]`` of each unit by itself."""
-        return norms.new_zeros((*norms.shape[:-1], 0))
+        return norms[..., :0]
 
     def query_scale(self, state: State) -> Tensor:
         """Return the declared scale ``[k]`` of the queries, or ``[1]`` for all of them."""
@@ -101,8 +101,7 @@ def clip_factor(norms: Tensor, threshold: Tensor) -> Tensor:
     """Return min(1, C/n) elementwise (Abadi et al., CCS 2016, Algorithm 1): 1 where n = 0, but for
     a C below NORM_FLOOR.
     """
-    weight = threshold.to(norms.device) / norms.double().clamp(min=NORM_FLOOR)
-    return weight.clamp(max=1.0).to(norms.dtype)
+    return (threshold.to(norms) / norms.clamp(min=NORM_FLOOR)).clamp_(max=1.0)
 
 
 def ratio(threshold: Tensor, denominator: Tensor, like: Tensor) -> Tensor:

@@ -4,20 +4,22 @@
 # (torch leaves parts of these calls untyped)
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from dpsgd.clipping.groups import Groups
-from dpsgd.engine.capturing import settled_of
+from dpsgd.engine.capturing import Captured, captured
 from dpsgd.engine.choosing import strategy_of
 from dpsgd.engine.gradients import Loss, NoRows, UnitGradients, Units
 from dpsgd.engine.precision import full_precision
 from dpsgd.engine.recorder import OutdatedError
 from dpsgd.engine.rows import Batch, count, image_layout
-from dpsgd.engine.settled import Settled
+from dpsgd.engine.wiring import wiring_of
 
 
 @dataclass(frozen=True)
@@ -54,68 +56,80 @@ class Bookkeeping:
         Raises PrivacyError if the model uses a parameter in another way than on the rows by which
         its strategy was chosen.
         """
-        parameters = {n: p for n, p in model.named_parameters() if p.requires_grad}
-        rows, like = count(inputs), {n: p.detach() for n, p in parameters.items()}
+        wiring, rows = wiring_of(model), count(inputs)
         if rows == 0:
-            return NoRows(like, groups, units.count if units else 0)
-        names = {id(p): n for n, p in parameters.items()}
-        if any(p.dim() == 4 for p in like.values()):
+            return NoRows(wiring.parameters, groups, units.count if units else 0)
+        if wiring.images:
             model.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]  (torch's overloads lack it)
             inputs = image_layout(inputs)
 
-        def attempt(anew: bool) -> tuple[dict[str, Settled], Tensor]:
-            strategy = strategy_of(model, names, loss, inputs, targets, anew=anew)
-            return settled_of(
-                model, strategy, loss, inputs, targets, rows, units, self.autocast, names
+        def attempt(anew: bool) -> Captured:
+            strategy = strategy_of(model, wiring.names, loss, inputs, targets, anew=anew)
+            return captured(
+                model, strategy, loss, inputs, targets, rows, units, self.autocast, wiring.names
             )
 
         try:
-            settled, losses = attempt(anew=False)
+            found = attempt(anew=False)
         except OutdatedError:
-            settled, losses = attempt(anew=True)
-        return RecordedGradients(settled, losses, like, groups, units)
+            found = attempt(anew=True)
+        return RecordedGradients(found, wiring.parameters, groups, units)
 
 
 @dataclass(frozen=True)
 class RecordedGradients:
-    """The settled gradients of one batch by parameter; one that is missing is zero."""
+    """The captured gradients of one batch."""
 
-    settled: dict[str, Settled]
-    losses: Tensor
-    like: dict[str, Tensor]
+    captured: Captured
+    like: Mapping[str, Tensor]
     groups: Groups
     units: Units | None
 
     @property
-    def _count(self) -> int:
-        return len(self.losses) if self.units is None else self.units.count
+    def losses(self) -> Tensor:
+        """``[rows]`` losses, detached."""
+        return self.captured.losses
 
     def norms(self) -> Tensor:
         """``[units, groups]`` norms."""
-        squared: list[Tensor] = []
-        for members in self.groups.parameters:
-            reached = [self.settled[n].squared for n in members if n in self.settled]
-            squared.append(
-                torch.stack(reached).sum(0) if reached else self.losses.new_zeros(self._count)
-            )
-        return torch.stack(squared, dim=1).sqrt()
+        settled, together = self.captured.settled, self.captured.together
+        names = [*(together.pieces if together else ()), *settled]
+        if not names:
+            rows = len(self.losses) if self.units is None else self.units.count
+            return self.losses.new_zeros(rows, len(self.groups))
+        with full_precision(self.losses.device):
+            squared = [together.squared()] if together else []
+            squared += [s.squared.unsqueeze(1) for s in settled.values()]
+            columns = squared[0] if len(squared) == 1 else torch.cat(squared, dim=1)
+            if len(self.groups) == 1:
+                return columns.sum(1, keepdim=True).sqrt_()
+            of_group = tuple(self.groups.index_of(name) for name in names)
+            belongs = _belongs(of_group, len(self.groups), columns.dtype)
+            return (columns @ belongs.to(columns.device)).sqrt_()
 
     def weighted_sum(self, weights: Tensor) -> dict[str, Tensor]:
         """Σ_u w_ug·grad_u for every parameter."""
-        found = {
-            name: torch.zeros_like(v) for name, v in self.like.items() if name not in self.settled
-        }
+        settled, together = self.captured.settled, self.captured.together
+        of_rows = weights if self.units is None else weights[self.units.unit]
+        found: dict[str, Tensor] = {}
         with full_precision(weights.device):
-            for members, column in zip(self.groups.parameters, weights.unbind(1), strict=True):
-                of_rows = column if self.units is None else column[self.units.unit]
-                for name in members:
-                    if name in self.settled:
-                        total = self.settled[name].weighted_sum(column, of_rows)
-                        shape = self.like[name].shape
-                        found[name] = total if total.shape == shape else total.view(shape)
-        return {name: found[name] for name in self.like}
+            if together is not None:
+                of_group = [self.groups.index_of(name) for name in together.pieces]
+                found |= together.weighted_sums(of_rows, of_group)
+            for name, gradient in settled.items():
+                group = self.groups.index_of(name)
+                total = gradient.weighted_sum(weights[:, group], of_rows[:, group])
+                shape = self.like[name].shape
+                found[name] = total if total.shape == shape else total.view(shape)
+        return {n: found[n] if n in found else torch.zeros_like(v) for n, v in self.like.items()}
 
     def without(self, dropped: Tensor) -> UnitGradients:
         """Return the batch with the ``dropped`` ``[units]`` units' gradients zero."""
-        settled = {n: s.without(dropped, self.units) for n, s in self.settled.items()}
-        return RecordedGradients(settled, self.losses, self.like, self.groups, self.units)
+        left = self.captured.without(dropped, self.units)
+        return RecordedGradients(left, self.like, self.groups, self.units)
+
+
+@lru_cache(maxsize=64)
+def _belongs(of_group: tuple[int, ...], groups: int, dtype: torch.dtype) -> Tensor:
+    """Return ``[parameters, groups]``, 1 where a parameter is in a clip group and else 0."""
+    return torch.nn.functional.one_hot(torch.tensor(of_group), groups).to(dtype)

@@ -4,16 +4,21 @@
 # (torch leaves parts of these calls untyped)
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import torch
 from torch import Tensor, nn
 
 from dpsgd.engine.gradients import Loss, Units
-from dpsgd.engine.pieces import Piece
+from dpsgd.engine.pieces import Piece, Rows
 from dpsgd.engine.precision import full_precision, running_in
 from dpsgd.engine.recorder import OutdatedError
 from dpsgd.engine.recording import recording
 from dpsgd.engine.rows import Batch
 from dpsgd.engine.settled import Settled, settle
 from dpsgd.engine.strategy import Strategy
+from dpsgd.engine.together import Together, is_small
+from dpsgd.engine.vectors import Vectors
 from dpsgd.errors import PrivacyError
 
 
@@ -31,15 +36,37 @@ def pieces_of(
     rows = len(units.unit)
     with recording(model, strategy, names, rows, receive) as recorder:
         losses = loss(model(inputs), targets)
-        recorder.backward(_total(losses, rows, units), receive)
+        recorder.backward(losses, _factor(losses, rows, units), receive)
     return pieces, losses.detach()
 
 
-def settled_of(
+@dataclass(frozen=True)
+class Captured:
+    """What one batch leaves; a parameter that is in neither has gradient zero.
+
+    Attributes:
+        settled: gradients by parameter.
+        together: small ones of many parameters.
+        losses: ``[rows]``, detached.
+
+    """
+
+    settled: dict[str, Settled]
+    together: Together | None
+    losses: Tensor
+
+    def without(self, dropped: Tensor, units: Units | None) -> Captured:
+        """Return this with the ``dropped`` ``[units]`` units' gradients zero."""
+        settled = {name: s.without(dropped, units) for name, s in self.settled.items()}
+        together = None if self.together is None else self.together.without(dropped)
+        return Captured(settled, together, self.losses)
+
+
+def captured(
     model: nn.Module, strategy: Strategy, loss: Loss, inputs: Batch, targets: Batch, rows: int,
     units: Units | None, autocast: str | None, names: dict[int, str],
-) -> tuple[dict[str, Settled], Tensor]:  # fmt: skip
-    """Return every reached parameter's settled gradients, and the losses ``[rows]``.
+) -> Captured:  # fmt: skip
+    """Run the model once, forwards and backwards.
 
     A parameter is settled as soon as its last use arrives, while the backward pass goes on, so that
     what a layer kept for it can be let go. Raises OutdatedError if the model does something else
@@ -48,13 +75,20 @@ def settled_of(
     device = next(model.parameters()).device
     pieces: dict[str, list[Piece]] = {}
     settled: dict[str, Settled] = {}
+    small: dict[str, Vectors | Rows] = {}
     expected: dict[str, int] = {}
 
     def receive(name: str, piece: Piece) -> None:
         held = pieces.setdefault(name, [])
         held.append(piece)
         if len(held) == expected.get(name):
-            settled[name] = settle(pieces.pop(name), units)
+            done(name, pieces.pop(name))
+
+    def done(name: str, held: list[Piece]) -> None:
+        if len(held) == 1 and is_small(piece := held[0], losses.dtype, units):
+            small[name] = piece
+        else:
+            settled[name] = settle(held, units)
 
     with recording(model, strategy, names, rows, receive) as recorder:
         with running_in(autocast, device):
@@ -65,12 +99,13 @@ def settled_of(
         # A parameter that the general path has a share in is settled at the end.
         expected.update({n: k for n, k in recorder.uses.items() if n not in recorder.own})
         with full_precision(device):
-            recorder.backward(_total(losses, rows, units), receive)
-            settled |= {name: settle(held, units) for name, held in pieces.items()}
-    return settled, losses.detach()
+            recorder.backward(losses, _factor(losses, rows, units), receive)
+            for name, held in pieces.items():
+                done(name, held)
+    return Captured(settled, Together(small, units) if small else None, losses.detach())
 
 
-def _total(losses: Tensor, rows: int, units: Units | None) -> Tensor:
+def _factor(losses: Tensor, rows: int, units: Units | None) -> Tensor:
     if losses.shape != (rows,):
         raise PrivacyError(f"losses of shape {tuple(losses.shape)} for {rows} rows")
-    return losses.sum() if units is None else losses @ units.factor.to(losses)
+    return torch.ones_like(losses) if units is None else units.factor.to(losses)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, Protocol, TypeAlias
@@ -51,6 +51,11 @@ class Units:
         within = torch.arange(len(self.unit), device=rows.device)
         within = within - (rows.cumsum(0) - rows)[self.unit]
         return self.unit * self.longest + within
+
+    @cached_property
+    def apart(self) -> Tensor:
+        """``[rows, rows]`` bool: which pairs of rows are of different units."""
+        return self.unit.unsqueeze(1) != self.unit
 
     @classmethod
     def of(cls, unit: Tensor, count: int, combine: Combine) -> Units:
@@ -120,7 +125,7 @@ class Engine(Protocol):
 class NoRows:
     """A draw without rows: norms and sums of zero, to which the step adds its noise."""
 
-    like: dict[str, Tensor]
+    like: Mapping[str, Tensor]
     groups: Groups
     count: int
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -29,13 +28,7 @@ names of the parameters that are wanted, to one piece for each of these."""
 def linear(module: nn.Linear, a: Tensor, g: Tensor, wanted: frozenset[str]) -> dict[str, Piece]:
     """``nn.Linear`` on inputs of any rank: every middle dimension is a position."""
     if a.dim() == 2:
-        length = torch.linalg.vector_norm(g, dim=1)
-        pieces: dict[str, Piece] = {}
-        if "weight" in wanted:
-            pieces["weight"] = Vectors(a, g, length)
-        if "bias" in wanted:
-            pieces["bias"] = Rows(g, length)
-        return pieces
+        return _with_bias(Vectors(a, g), g, wanted)
     a = a.reshape(a.shape[0], -1, a.shape[-1])
     g = g.reshape(g.shape[0], -1, g.shape[-1])
     return _with_bias(Outer(a, g), g.sum(1) if "bias" in wanted else g, wanted)

@@ -97,13 +97,9 @@ class HoldsBoth:
 
 @dataclass(frozen=True)
 class Rows:
-    """Every row's gradient itself, ``[rows, *shape]``: biases, norm layers, the general path.
-
-    ``length`` ``[rows]`` is its norm, where that is known already.
-    """
+    """Every row's gradient itself, ``[rows, *shape]``: biases, norm layers, the general path."""
 
     value: Tensor
-    length: Tensor | None = None
 
     @property
     def rows(self) -> int:
@@ -125,8 +121,8 @@ class Rows:
         return self.value if units is None else units.add(self.value)
 
     def squared_norm(self, units: Units | None) -> Tensor | None:
-        """Return what is known already."""
-        return None if self.length is None or units is not None else self.length.square()
+        """Return None: the gradients are there to be measured."""
+        return None
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
         """One product of a vector and a matrix."""

@@ -33,14 +33,11 @@ def _full_precision(device: torch.device, cuda: bool) -> Generator[None]:
             torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = tf32
 
 
-@contextmanager
-def running_in(autocast: str | None, device: torch.device) -> Generator[None]:
+def running_in(autocast: str | None, device: torch.device) -> AbstractContextManager[object]:
     """Autocast to ``bfloat16`` inside, if that is asked for."""
     if autocast is None:
-        yield
-        return
-    with torch.autocast(device.type, dtype=torch.bfloat16):
-        yield
+        return nullcontext()
+    return torch.autocast(device.type, dtype=torch.bfloat16)
 
 
 def wide(value: Tensor) -> Tensor:

@@ -60,13 +60,15 @@ class Recorder:
             self.own[name] = leaf.requires_grad_()
         return self.own[name]
 
-    def backward(self, total: Tensor, receive: Receive) -> None:
-        """Send every use's piece to ``receive``. No parameter's own gradient is computed."""
+    def backward(self, losses: Tensor, factor: Tensor, receive: Receive) -> None:
+        """Send every use's piece to ``receive``, of the sum of ``losses`` times ``factor``
+        ``[rows]``. No parameter's own gradient is computed.
+        """
         stops: Any = [*(edge for edge, _ in self.small), *self.own.values(), *self.ends]
-        if not total.requires_grad or not stops:
+        if not losses.requires_grad or not stops:
             return
         # Its annotation leaves out the None of what is not reached.
-        found: Any = torch.autograd.grad(total, stops, allow_unused=True)
+        found: Any = torch.autograd.grad(losses, stops, factor, allow_unused=True)
         for (_, caught), gradient in zip(self.small, found, strict=False):
             if gradient is not None:
                 caught(gradient)

@@ -20,7 +20,7 @@ from dpsgd.engine.general import General, by_row
 from dpsgd.engine.recorder import OutdatedError, Receive, Recorder
 from dpsgd.engine.recurrent import unrolled_forward
 from dpsgd.engine.strategy import Strategy, lifted_view
-from dpsgd.engine.taps import tapped_forward
+from dpsgd.engine.taps import tapped_forward, taps_of
 
 
 @contextmanager
@@ -34,12 +34,12 @@ def recording(
     recorder = Recorder(rows)
     undo: list[Callable[[], object]] = []
     try:
-        for name, calls in strategy.fast.items():
-            module = model.get_submodule(name)
-            vars(module)["forward"] = tapped_forward(name, module, calls, names, recorder, receive)
+        for tap in taps_of(model, strategy, names):
+            module: Any = tap.module()
+            vars(module)["forward"] = tapped_forward(tap, module, recorder, receive)
             undo.append(partial(vars(module).pop, "forward"))
         for name in strategy.recurrent:
-            module: Any = model.get_submodule(name)
+            module = model.get_submodule(name)
             vars(module)["forward"] = unrolled_forward(name, module, names, recorder, receive)
             undo.append(partial(vars(module).pop, "forward"))
         for name, general in strategy.general.items():

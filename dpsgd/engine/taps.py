@@ -5,29 +5,72 @@
 # (torch leaves parts of these calls untyped)
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
+from weakref import ReferenceType, WeakKeyDictionary, ref
 
 from torch import Tensor, nn
 from torch.autograd.graph import get_gradient_edge
 
 from dpsgd.engine.general import UnfitError
-from dpsgd.engine.layers import FAST
+from dpsgd.engine.layers import fast_layer
 from dpsgd.engine.precision import wide
 from dpsgd.engine.recorder import SMALL, OutdatedError, Receive, Recorder
-from dpsgd.engine.strategy import SHARED, Place, for_every_row
+from dpsgd.engine.strategy import SHARED, Place, Strategy, for_every_row
 from dpsgd.errors import PrivacyError
 
 
-def tapped_forward(
-    name: str, module: nn.Module, calls: tuple[Place, ...], names: dict[int, str],
-    recorder: Recorder, receive: Receive,
-) -> Any:  # fmt: skip
+@dataclass(frozen=True)
+class Tap:
+    """A fast layer of a model, and what does not change from pass to pass.
+
+    Attributes:
+        name: the layer's.
+        module: the layer, referred to weakly so that no model is kept alive.
+        calls: the place of rows in each of its calls.
+        full: its trainable parameters' names in the model by their names in the layer.
+
+    """
+
+    name: str
+    module: ReferenceType[nn.Module]
+    calls: tuple[Place, ...]
+    full: dict[str, str]
+    wanted: frozenset[str]
+
+    @classmethod
+    def of(
+        cls, name: str, module: nn.Module, calls: tuple[Place, ...], names: dict[int, str]
+    ) -> Tap:
+        """Tap ``module``; ``names`` are the trainable parameters' by ``id``."""
+        full = {n: names[id(p)] for n, p in module._parameters.items() if id(p) in names}
+        return cls(name, ref(module), calls, full, frozenset(full))
+
+
+_taps: WeakKeyDictionary[nn.Module, tuple[Strategy, dict[int, str], list[Tap]]] = (
+    WeakKeyDictionary()
+)
+
+
+def taps_of(model: nn.Module, strategy: Strategy, names: dict[int, str]) -> list[Tap]:
+    """Return the taps of all fast layers, the same ones for the same strategy and names."""
+    known = _taps.get(model)
+    if known is not None and known[0] is strategy and known[1] is names:
+        return known[2]
+    taps = [
+        Tap.of(name, model.get_submodule(name), calls, names)
+        for name, calls in strategy.fast.items()
+    ]
+    _taps[model] = strategy, names, taps
+    return taps
+
+
+def tapped_forward(tap: Tap, module: nn.Module, recorder: Recorder, receive: Receive) -> Any:
     """Return the layer's ``forward`` for one pass, which also sends its parameters' pieces."""
-    layer, forward = FAST.get(type(module)), module.forward
+    name, full, wanted, rows = tap.name, tap.full, tap.wanted, recorder.rows
+    layer, forward, places = fast_layer(module), module.forward, iter(tap.calls)
     if layer is None:
         raise OutdatedError(f"layer {name!r} has no fast path")
-    full = {n: names[id(p)] for n, p in module._parameters.items() if id(p) in names}
-    wanted, places = frozenset(full), iter(calls)
 
     def tapped(*args: Any, **kwargs: Any) -> Tensor:
         output = forward(*args, **kwargs)
@@ -38,13 +81,13 @@ def tapped_forward(
         if not output.requires_grad:
             return output
         given = args[0] if args else next(iter(kwargs.values()))
-        a = given.detach() if given.requires_grad else given
+        a = given.detach()
         if place in SHARED:
-            output, a = (for_every_row(x, place, recorder.rows) for x in (output, a))
-        elif a.shape[place] != recorder.rows:
+            output, a = (for_every_row(x, place, rows) for x in (output, a))
+        elif a.shape[place] != rows:
             raise OutdatedError(
-                f"layer {name!r} sees {a.shape[place]} rows in a batch of {recorder.rows}: whose "
-                "they are cannot be known"
+                f"layer {name!r} sees {a.shape[place]} rows in a batch of {rows}: whose they are "
+                "cannot be known"
             )
         for parameter in full.values():
             recorder.uses[parameter] = recorder.uses.get(parameter, 0) + 1
@@ -53,18 +96,18 @@ def tapped_forward(
         def caught(g: Tensor) -> None:
             if not held:
                 raise UnfitError(name, f"layer {name!r}: its output is differentiated twice")
-            a, version = held.pop()  # let go with it of what the layer kept
-            if a._version != version:
+            x, version = held.pop()  # let go with it of what the layer kept
+            if x._version != version:
                 raise PrivacyError(
                     f"layer {name!r}: its input was changed in place after the forward pass used "
                     "it, so that its norms would be wrong. Write `x = x + y` for `x += y`, and "
                     "inplace=False, or use engine=materialised"
                 )
-            x, y = wide(a) if a.is_floating_point() else a, wide(g)
-            if isinstance(place, int) and place > 0:
-                x, y = x.movedim(place, 0), y.movedim(place, 0)
+            x, g = wide(x) if x.is_floating_point() else x, wide(g)
+            if place and place not in SHARED:
+                x, g = x.movedim(place, 0), g.movedim(place, 0)
             try:
-                pieces = layer(module, x, y, wanted)
+                pieces = layer(module, x, g, wanted)
             except (RuntimeError, IndexError) as error:
                 raise UnfitError(name, f"layer {name!r}: {error}") from error
             for local, piece in pieces.items():

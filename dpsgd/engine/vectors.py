@@ -17,14 +17,13 @@ from dpsgd.engine.pieces import HoldsBoth, Piece, scaled, zeroed
 
 @dataclass(frozen=True)
 class Vectors(HoldsBoth):
-    """``Outer`` with one position: ``a`` ``[rows, p]``, ``g`` ``[rows, q]`` and ‖g‖ ``[rows]``.
+    """``Outer`` with one position: ``a`` ``[rows, p]`` and ``g`` ``[rows, q]``.
 
     ‖g·aᵀ‖ = ‖g‖‖a‖, and no gradient is ever formed (Goodfellow, arXiv 1510.01799).
     """
 
     a: Tensor
     g: Tensor
-    length: Tensor
 
     @property
     def parameter_size(self) -> int:
@@ -38,7 +37,8 @@ class Vectors(HoldsBoth):
     def squared_norm(self, units: Units | None) -> Tensor | None:
         """‖g‖²‖a‖², or that of a unit's rows as one sequence."""
         if units is None:
-            return (torch.linalg.vector_norm(self.a, dim=1) * self.length).square()
+            a, g = (torch.linalg.vector_norm(x, dim=1) for x in (self.a, self.g))
+            return (a * g).square()
         return self.as_outer().squared_norm(units)
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
@@ -55,15 +55,15 @@ class Vectors(HoldsBoth):
 
     def picked(self, rows: slice | Tensor) -> Piece:
         """Index."""
-        return Vectors(self.a[rows], self.g[rows], self.length[rows])
+        return Vectors(self.a[rows], self.g[rows])
 
     def double(self) -> Piece:
         """Convert."""
-        return Vectors(self.a.double(), self.g.double(), self.length.double())
+        return Vectors(self.a.double(), self.g.double())
 
     def without(self, dropped: Tensor) -> Piece:
         """Zero all, so that no 0·∞ enters a product."""
-        return Vectors(*(zeroed(x, dropped) for x in (self.a, self.g, self.length)))
+        return Vectors(zeroed(self.a, dropped), zeroed(self.g, dropped))
 
     def as_outer(self) -> Outer:
         """Return the same as sequences of one."""

@@ -11,7 +11,7 @@ from dpsgd.experiment.own_code import own_code
 from dpsgd.experiment.parts import plain
 from dpsgd.experiment.settings import Cell
 
-RESULT_VERSION = 3
+RESULT_VERSION = 4
 """Raised whenever the same configuration would train to another result."""
 
 PATHS = ("path", "test_path")

@@ -26,7 +26,7 @@ from dpsgd.training.allocator import keep_freed_memory
 from dpsgd.training.dropout import DropoutStream
 from dpsgd.training.micro import Capture, probed_row, shares
 from dpsgd.training.optim import CLIPPED, NOISED, SGD, Mechanism
-from dpsgd.training.step import NonFiniteError, Step, apply_update, private_step
+from dpsgd.training.step import NonFiniteError, Step, private_step
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,9 @@ class Trainer:
         keep_freed_memory()
         inputs, targets = split.inputs.to(self.device), split.labels.to(self.device)
         state = self.rule.bind(self.groups, self.noise_multiplier, self.sampler.expected_units)
-        optimizer = self.optim.build(self.model, self.mechanism)
-        fixed = FixedState.of(self.model)
         trained = {n: p for n, p in self.model.named_parameters() if p.requires_grad}
+        optimizer = self.optim.build(trained, self.mechanism)
+        fixed = FixedState.of(self.model)
         self.model.train()
         for step in range(1, self.steps + 1):
             draw = self.sampler.draw(self.streams.generator("sampling", step))
@@ -80,11 +80,11 @@ class Trainer:
             if result.raw is not None:
                 compared = compare(result, result.raw, self.sampler.expected_units)
                 recorder.add_bias(step, compared)
-            factors = (
+            optimizer.step(
+                result.mean, result.noise,
                 self.optim.gradient_factor(self.mechanism, threshold),
                 self.optim.noise_factor(self.mechanism, threshold),
-            )
-            apply_update(optimizer, trained, result, *factors)
+            )  # fmt: skip
             losses = _kept_losses(result, draw)
             recorder.add(
                 StepFacts(step, draw.members, result.norms, result.weights, losses, threshold,

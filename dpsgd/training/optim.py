@@ -1,13 +1,17 @@
-"""The optimizer: it sees the noised mean only, so that momentum and decay act after the noise."""
+"""The optimizer: it sees the noised mean only, so that momentum acts after the noise."""
+
+# pyright: reportPrivateUsage=false
+# (torch calls its operations on lists of tensors private)
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from torch import nn
+from torch import Tensor
 
 from dpsgd.errors import ConfigError
 
@@ -39,11 +43,10 @@ class SGD:
         if not 0 <= self.momentum < 1:
             raise ConfigError("momentum", self.momentum, "must be at least 0 and below 1")
 
-    def build(self, model: nn.Module, mechanism: Mechanism) -> torch.optim.Optimizer:
-        """Return the torch optimizer of the trainable parameters, fused: a third of the time."""
-        parameters = [p for p in model.parameters() if p.requires_grad]
+    def build(self, trained: Mapping[str, Tensor], mechanism: Mechanism) -> Descent:
+        """Return the optimizer of the trainable parameters."""
         lr = self.lr if mechanism in CLIPPED else self.baseline_lr
-        return torch.optim.SGD(parameters, lr=lr, momentum=self.momentum, fused=True)
+        return Descent(trained, lr, self.momentum)
 
     def gradient_factor(self, mechanism: Mechanism, threshold: float) -> float:
         """Return what multiplies the mean gradient before the optimizer: 1/C under ``by_norm``."""
@@ -58,3 +61,29 @@ class SGD:
         if mechanism != "noise_only":
             return self.gradient_factor(mechanism, threshold)
         return self.gradient_factor("private", threshold) * self.lr / self.baseline_lr
+
+
+class Descent:
+    """v ← μ·v + update, w ← w − lr·v: what ``torch.optim.SGD`` does, in a handful of operations on
+    all parameters at once. On small models its own took a sixth of a private step.
+    """
+
+    def __init__(self, trained: Mapping[str, Tensor], lr: float, momentum: float) -> None:
+        self._names = list(trained)
+        self._parameters = [parameter.detach() for parameter in trained.values()]  # same memory
+        self._velocity = [torch.zeros_like(parameter) for parameter in self._parameters]
+        self._lr, self._momentum = lr, momentum
+
+    def step(
+        self, mean: Mapping[str, Tensor], noise: Mapping[str, Tensor] | None, mean_factor: float,
+        noise_factor: float,
+    ) -> None:  # fmt: skip
+        """Take one step by mean_factor·mean + noise_factor·noise, both by parameter name."""
+        torch._foreach_mul_(self._velocity, self._momentum)
+        torch._foreach_add_(self._velocity, self._listed(mean), alpha=mean_factor)
+        if noise is not None:
+            torch._foreach_add_(self._velocity, self._listed(noise), alpha=noise_factor)
+        torch._foreach_add_(self._parameters, self._velocity, alpha=-self._lr)
+
+    def _listed(self, values: Mapping[str, Tensor]) -> list[Tensor]:
+        return [values[name] for name in self._names]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -16,7 +16,7 @@ from dpsgd.errors import PrivacyError
 from dpsgd.noise import check_positive, gaussian_noise, query_noise
 from dpsgd.training.sums import SAFETY, NonFinite, NonFiniteError, unit_sums
 
-__all__ = ["SAFETY", "NonFiniteError", "Step", "apply_update", "private_step"]
+__all__ = ["SAFETY", "NonFiniteError", "Step", "private_step"]
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,9 @@ def private_step(  # noqa: PLR0913  (pure: all that it knows is an argument)
     or the rule breaks its contract: a unit outside the declared envelope, or a weight that depends
     on other units.
     """
-    sums = unit_sums(batches, rule, state, info, clipping=clipping, non_finite=non_finite,
-                     expected_units=expected_units, raw=raw)  # fmt: skip
+    scale, query_scale = rule.scale(state), rule.query_scale(state)
+    sums = unit_sums(batches, rule, state, info, scales=(scale, query_scale), clipping=clipping,
+                     non_finite=non_finite, expected_units=expected_units, raw=raw)  # fmt: skip
     if not sums.norms:
         raise PrivacyError("a step needs one micro-batch at least: that of an empty draw is empty")
     norms, weights, query = (_whole(v) for v in (sums.norms, sums.weights, sums.queries))
@@ -74,11 +75,10 @@ def private_step(  # noqa: PLR0913  (pure: all that it knows is an argument)
         check_units_apart(rule, state, own[0], beside, own[1], own[2])
     noise = None
     if noise_multiplier > 0:
-        scale = rule.scale(state)
         check_positive("scale", scale, groups)
         std = noise_multiplier * scale / expected_units
         noise = gaussian_noise(sums.mean, groups, std, generator)
-    asked = _asked(query, rule, state, noise_multiplier, generator) / expected_units
+    asked = _asked(query, query_scale, noise_multiplier, generator) / expected_units
     return Step(
         norms, weights * SAFETY if clipping else weights,
         sums.mean, noise,
@@ -87,31 +87,15 @@ def private_step(  # noqa: PLR0913  (pure: all that it knows is an argument)
 
 
 def _asked(
-    query: Tensor, rule: ClipRule, state: State, noise_multiplier: float, generator: torch.Generator
+    query: Tensor, query_scale: Tensor, noise_multiplier: float, generator: torch.Generator
 ) -> Tensor:
     """Return Σ_u query_u + N(0, (σ·query_scale)²) ``[k]``, drawn after the gradient's noise."""
+    if not query.shape[-1]:
+        return query.new_zeros(0, dtype=torch.float64)
     total = query.double().sum(0)
-    if noise_multiplier > 0 and len(total):
-        total = total + query_noise(total, noise_multiplier * rule.query_scale(state), generator)
+    if noise_multiplier > 0:
+        total = total + query_noise(total, noise_multiplier * query_scale, generator)
     return total
-
-
-def apply_update(
-    optimizer: torch.optim.Optimizer, trained: Mapping[str, Tensor], result: Step,
-    mean_factor: float, noise_factor: float,
-) -> None:  # fmt: skip
-    """Take the optimizer's step with each of these multiples, which uses the result up."""
-    update = [result.mean[name] for name in trained]
-    if mean_factor != 1:
-        torch._foreach_mul_(update, mean_factor)
-    if result.noise is not None:
-        noise = [result.noise[name] for name in trained]
-        torch._foreach_add_(update, noise, alpha=noise_factor)
-    for parameter, gradient in zip(trained.values(), update, strict=True):
-        parameter.grad = gradient
-    optimizer.step()
-    for parameter in trained.values():
-        parameter.grad = None
 
 
 def _whole(parts: list[Tensor]) -> Tensor:

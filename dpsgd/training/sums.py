@@ -48,10 +48,11 @@ class Sums:
 
 def unit_sums(
     batches: Iterable[UnitGradients], rule: ClipRule, state: State, info: Info, *,
-    clipping: bool, non_finite: NonFinite, expected_units: float, raw: bool,
+    scales: tuple[Tensor, Tensor], clipping: bool, non_finite: NonFinite, expected_units: float,
+    raw: bool,
 ) -> Sums:  # fmt: skip
     """Return (Σ_u w_u∘g_u)/m over all units of ``batches``, m = ``expected_units``, and with
-    ``raw`` Σ_u g_u too.
+    ``raw`` Σ_u g_u too. ``scales`` are the rule's scale and query_scale in this ``state``.
 
     A rule acts on one unit at a time, so that the sum over micro-batches is that of the whole draw.
     Each micro-batch is let go before the next is asked for. Raises NonFiniteError, with positions
@@ -59,6 +60,7 @@ def unit_sums(
     envelope that the rule declares.
     """
     sums = Sums()
+    share = (SAFETY if clipping else 1.0) / expected_units
     units = 0
     for gradients in batches:
         gradients, norms, gone = _finite(gradients, non_finite, units)  # noqa: PLW2901  (the raw batch must not stay alive)
@@ -66,9 +68,8 @@ def unit_sums(
         weights = rule.weights(norms, state, beside) if clipping else torch.ones_like(norms)
         query = rule.query(norms, state, beside)
         if clipping and rule.bounded:
-            check_envelope(rule, state, norms, weights, query)
+            check_envelope(rule.name, *scales, norms, weights, query)
         weights, query = _zeroed(weights, gone), _zeroed(query, gone)
-        share = (SAFETY if clipping else 1.0) / expected_units
         sums.mean = _added(sums.mean, gradients.weighted_sum(weights * share))
         if raw:
             sums.raw = _added(sums.raw, gradients.weighted_sum(torch.ones_like(norms)))
@@ -83,26 +84,32 @@ def unit_sums(
 
 
 def check_envelope(
-    rule: ClipRule, state: State, norms: Tensor, weights: Tensor, query: Tensor
+    name: str, scale: Tensor, query_scale: Tensor, norms: Tensor, weights: Tensor, query: Tensor
 ) -> None:
     """Raise PrivacyError unless every weight is finite and ≥ 0 and every unit within the envelope
-    Σ_g (w_g·n_g / scale_g)² + Σ_k (query_k / query_scale_k)² ≤ 1 of the rule.
+    Σ_g (w_g·n_g / scale_g)² + Σ_k (query_k / query_scale_k)² ≤ 1 of the rule called ``name``.
     """
     if weights.shape != norms.shape:
         raise PrivacyError(
-            f"clip={rule.name}: weights of shape {tuple(weights.shape)} for norms of shape "
+            f"clip={name}: weights of shape {tuple(weights.shape)} for norms of shape "
             f"{tuple(norms.shape)}"
         )
     if not len(norms):
         return
-    used = (weights.double() * norms / rule.scale(state).to(norms.device)).square_().sum(1)
-    if query.shape[-1]:
-        used += (query / rule.query_scale(state).to(norms.device)).square_().sum(1)
-    # A weight that is not finite makes the sum infinite or NaN, which no comparison passes. What
+    parts = weights * norms
+    if parts.shape[1] == 1 and not query.shape[-1]:  # a product below 0 is a weight below 0
+        low, high = (float(value) for value in torch.aminmax(parts))
+        high /= float(scale)
+    else:
+        parts = parts / scale.to(norms)
+        if query.shape[-1]:
+            parts = torch.cat([parts, query / query_scale.to(query)], dim=1)
+        low, high = float(weights.min()), float(torch.linalg.vector_norm(parts, dim=1).max())
+    # A weight that is not finite makes these infinite or NaN, which no comparison passes. What
     # float32 rounds here, the safety factor of the weights makes up for.
-    if not (float(used.max()) <= 1 + SLACK and float(weights.min()) >= 0):
+    if not (high <= 1 + SLACK and low >= 0):
         raise PrivacyError(
-            f"clip={rule.name}: a unit leaves the envelope that the rule declares (a weight is "
+            f"clip={name}: a unit leaves the envelope that the rule declares (a weight is "
             "negative or not finite, or the envelope's left side is above 1): no noise of this run "
             "covers it"
         )

@@ -87,3 +87,10 @@ def test_a_step_with_such_a_scale_is_refused(bad):
     groups = Groups(("a",), (("w",),), (2,))
     with pytest.raises(PrivacyError, match="'a'"):
         gaussian_noise({"w": torch.zeros(2)}, groups, torch.tensor([bad]), torch.Generator())
+
+
+def test_every_word_of_the_digest_is_in_the_state_of_the_generator_once():
+    streams = Streams.from_seed(3, "run")
+    digest = streams._digest("noise", 7, 2496)
+    state = streams.generator("noise", 7).get_state().numpy()[24 : 24 + 8 * 624].view("<u8")
+    assert sorted(state.tolist()) == sorted(np.frombuffer(digest, "<u4").tolist())

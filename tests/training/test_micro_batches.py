@@ -97,8 +97,8 @@ def test_a_step_without_a_micro_batch_is_refused():
     rule, generator = rules()["flat"], torch.Generator()
     with pytest.raises(PrivacyError, match="one micro-batch at least"):
         private_step(
-            [], rule, {}, None, {}, clipping=True, noise_multiplier=1.0, expected_units=1.0,
-            generator=generator,
+            [], rule, {"threshold": torch.ones(1)}, None, {}, clipping=True, noise_multiplier=1.0,
+            expected_units=1.0, generator=generator,
         )  # fmt: skip
 
 

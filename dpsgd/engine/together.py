@@ -1,0 +1,126 @@
+"""Small gradients of many parameters, measured and summed in one go.
+
+On a small model an operation costs more than its arithmetic. A layer's weight and bias need the
+same lengths and the same scaled rows, which are computed once; all parameters share the rest.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+# (torch leaves parts of these calls untyped)
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeGuard
+
+import torch
+from torch import Tensor
+
+from dpsgd.engine.gradients import Units
+from dpsgd.engine.pieces import CANCELLATION, Piece, Rows, zeroed
+from dpsgd.engine.vectors import Vectors
+
+SMALL = 1 << 16
+"""A piece with more elements has arithmetic enough to be treated by itself."""
+MOST_ROWS = 256
+"""Users' norms take products of every row with every other, for which there must not be more."""
+
+
+def is_small(piece: Piece, dtype: torch.dtype, units: Units | None) -> TypeGuard[Vectors | Rows]:
+    """Whether the piece is small, and one vector a row or a pair of them, of this type."""
+    if piece.size > SMALL or (units is not None and piece.rows > MOST_ROWS):
+        return False
+    if isinstance(piece, Vectors):
+        return piece.a.dtype == piece.g.dtype == dtype
+    return isinstance(piece, Rows) and piece.value.dim() == 2 and piece.value.dtype == dtype
+
+
+@dataclass(frozen=True)
+class Together:
+    """One small piece for each of some parameters, all of the same rows and type."""
+
+    pieces: dict[str, Vectors | Rows]
+    units: Units | None
+
+    def squared(self) -> Tensor:
+        """``[units, parameters]`` squared norms."""
+        pieces = list(self.pieces.values())
+        return _of_rows(pieces) if self.units is None else _of_units(pieces, self.units)
+
+    def weighted_sums(self, weights: Tensor, group_of: Sequence[int]) -> dict[str, Tensor]:
+        """Σ_r w_rg·grad_r of every parameter, given ``[rows, groups]`` weights and the clip group
+        of every parameter.
+        """
+        columns = weights.split(1, dim=1)
+        scaled: dict[tuple[int, int], Tensor] = {}
+        found: dict[str, Tensor] = {}
+        for (name, piece), group in zip(self.pieces.items(), group_of, strict=True):
+            g = piece.g if isinstance(piece, Vectors) else piece.value
+            key = id(g), group  # a layer's weight and bias have one g, and mostly one group
+            if key not in scaled:
+                scaled[key] = g * columns[group]
+            own = scaled[key]
+            found[name] = own.T @ piece.a if isinstance(piece, Vectors) else own.sum(0)
+        return found
+
+    def without(self, dropped: Tensor) -> Together:
+        """Return this with the ``dropped`` ``[units]`` units' rows zero, whatever stood there."""
+        rows = dropped if self.units is None else dropped[self.units.unit]
+        clean = _once(lambda m: zeroed(m, rows))
+        pieces = {
+            n: Vectors(clean(p.a), clean(p.g)) if isinstance(p, Vectors) else Rows(clean(p.value))
+            for n, p in self.pieces.items()
+        }
+        return Together(pieces, self.units)
+
+
+def _once(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """Return ``function``, called once for each tensor: a layer's weight and bias share theirs."""
+    found: dict[int, Tensor] = {}
+
+    def once(matrix: Tensor) -> Tensor:
+        if id(matrix) not in found:
+            found[id(matrix)] = function(matrix)
+        return found[id(matrix)]
+
+    return once
+
+
+def _product(piece: Vectors | Rows, of: Callable[[Tensor], Tensor]) -> Tensor:
+    return of(piece.a) * of(piece.g) if isinstance(piece, Vectors) else of(piece.value)
+
+
+def _of_rows(pieces: Sequence[Vectors | Rows]) -> Tensor:
+    """‖g·aᵀ‖² = ‖g‖²‖a‖²."""
+    length = _once(partial(torch.linalg.vector_norm, dim=1))
+    return torch.stack([_product(piece, length) for piece in pieces], dim=1).square_()
+
+
+def _of_units(pieces: Sequence[Vectors | Rows], units: Units) -> Tensor:
+    """‖Σ_r g_r·a_rᵀ‖² = Σ_{r,s} (a_r·a_s)(g_r·g_s) over a unit's rows; the terms cancel, so that
+    below 1e-3 of (Σ_r ‖a_r‖‖g_r‖)² it is computed in float64.
+    """
+    found, terms = _ghosts(pieces, units, None)
+    again = (found <= CANCELLATION * terms).logical_and_(terms > 0)
+    if found.dtype == torch.float64 or not bool(again.any()):
+        return found
+    exact, _ = _ghosts(pieces, units, torch.float64)
+    return exact.to(found.dtype)
+
+
+def _ghosts(
+    pieces: Sequence[Vectors | Rows], units: Units, dtype: torch.dtype | None
+) -> tuple[Tensor, Tensor]:
+    """Return ``[units, parameters]`` sums, and the squares of their terms' lengths."""
+
+    def products(matrix: Tensor) -> Tensor:
+        matrix = matrix.to(dtype or matrix.dtype)
+        return matrix @ matrix.T
+
+    gram = _once(products)
+    both = torch.stack([_product(piece, gram) for piece in pieces], dim=2)
+    terms = units.add(both.diagonal().T.clamp_min(0.0).sqrt()).square()
+    # Masked, not multiplied: a row that is not finite must not reach another unit.
+    within = both.masked_fill_(units.apart.unsqueeze(2), 0.0).sum(1)
+    return units.add(within).clamp_min_(0.0), terms
