@@ -9,11 +9,13 @@ from dpsgd.accounting.events import joint_multiplier, no_privacy, poisson_gaussi
 from dpsgd.accounting.library import DpEvent
 from dpsgd.accounting.moments import Moments
 from dpsgd.accounting.pld import PLD
+from dpsgd.accounting.prv import PRV
 from dpsgd.accounting.rdp import RDP
 
 __all__ = [
     "ESTIMATES",
     "PLD",
+    "PRV",
     "RDP",
     "Accountant",
     "DpEvent",

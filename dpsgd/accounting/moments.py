@@ -9,7 +9,7 @@ from dpsgd.accounting.accountant import Relation, checked_delta, neighbouring_re
 from dpsgd.accounting.calibration import SolvesNoise
 from dpsgd.accounting.events import with_float_noise
 from dpsgd.accounting.library import DpEvent, NeighboringRelation, default_orders, moments_epsilon
-from dpsgd.accounting.rdp import high_orders
+from dpsgd.accounting.rdp import DENSE_BELOW, high_orders
 from dpsgd.errors import ConfigError
 
 
@@ -34,5 +34,8 @@ class Moments(SolvesNoise):
         if neighbours is NeighboringRelation.REPLACE_ONE:
             allowed = "cannot account for relation=replace_one; use accountant=pld"
             raise ConfigError("accountant", self.name, allowed)
-        orders = (*default_orders(), *high_orders())
-        return moments_epsilon(with_float_noise(event), neighbours, delta, orders)
+        event = with_float_noise(event)
+        epsilon, order = moments_epsilon(event, neighbours, delta, default_orders())
+        if order < DENSE_BELOW:
+            return epsilon
+        return min(epsilon, moments_epsilon(event, neighbours, delta, tuple(high_orders()))[0])

@@ -11,7 +11,7 @@ from dpsgd.accounting.events import with_float_noise
 from dpsgd.accounting.library import DpEvent, NeighboringRelation, default_orders, rdp_epsilon
 from dpsgd.errors import ConfigError
 
-_DENSE_BELOW = 40.0
+DENSE_BELOW = 40.0
 _HIGHEST = 8192.0
 _RATIO = 1.15
 
@@ -51,7 +51,7 @@ class RDP(SolvesNoise):
         if self.orders is not None:
             return rdp_epsilon(event, neighbours, delta, self.orders)[0]
         epsilon, order = rdp_epsilon(event, neighbours, delta, default_orders())
-        if order < _DENSE_BELOW:
+        if order < DENSE_BELOW:
             return epsilon
         return min(epsilon, rdp_epsilon(event, neighbours, delta, tuple(high_orders()))[0])
 
@@ -61,7 +61,7 @@ def high_orders() -> list[float]:
 
     A small ε has its best order near 2·ln(1/δ)/ε, in the hundreds or thousands.
     """
-    orders, order = list[float](), _DENSE_BELOW
+    orders, order = list[float](), DENSE_BELOW
     while order < _HIGHEST:
         orders.append(float(round(order)))
         order *= _RATIO
