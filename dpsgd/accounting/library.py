@@ -45,9 +45,11 @@ __all__ = [
     "RepeatAndSelectDpEvent",
     "SelfComposedDpEvent",
     "TruncatedSubsampledGaussianDpEvent",
+    "canonne",
     "canonne_epsilon",
     "default_orders",
     "gaussian_sigma",
+    "mironov",
     "moments_epsilon",
     "pld_epsilon",
     "rdp_epsilon",
@@ -65,32 +67,46 @@ def pld_epsilon(event: DpEvent, relation: NeighboringRelation, delta: float, gri
     return float(accountant.get_epsilon(delta))
 
 
+def canonne(orders: Floats, curve: Floats, delta: float) -> Floats:
+    """Return the ε of each order of a Rényi curve (Canonne, Kamath and Steinke, arXiv 2004.00010,
+    Proposition 12).
+    """
+    return curve + np.log1p(-1 / orders) - np.log(delta * orders) / (orders - 1)
+
+
+def mironov(orders: Floats, curve: Floats, delta: float) -> Floats:
+    """Return the ε of each order by the older conversion (Mironov, 2017, Proposition 3)."""
+    return curve + math.log(1 / delta) / (orders - 1)
+
+
 def rdp_epsilon(
     event: DpEvent, relation: NeighboringRelation, delta: float, orders: Sequence[float]
 ) -> tuple[float, float]:
-    """Return ε by Rényi DP, and the order of ``orders`` that gave it.
-
-    The conversion is Proposition 12 of Canonne, Kamath and Steinke, arXiv 2004.00010.
-    """
-    return _canonne(orders, renyi_curve(event, relation, orders, "rdp"), delta)
+    """Return ε by Rényi DP, and the order of ``orders`` that gave it: :func:`canonne`."""
+    return canonne_epsilon(orders, renyi_curve(event, relation, orders, "rdp"), delta)
 
 
-def canonne_epsilon(orders: Sequence[float], curve: Floats, delta: float) -> float:
-    """Return ε of a Rényi curve at ``orders``, by the conversion of :func:`rdp_epsilon`."""
-    return _canonne(orders, curve, delta)[0]
+def canonne_epsilon(orders: Sequence[float], curve: Floats, delta: float) -> tuple[float, float]:
+    """Return ε of a Rényi curve at ``orders``, and the order that gave it."""
+    # Rounding can push a tiny divergence below zero, which the conversion would read as ε = 0.
+    sound = curve >= 0
+    if not sound.any():
+        return math.inf, math.nan
+    epsilon, order = compute_epsilon(
+        np.asarray(orders)[sound].tolist(), curve[sound].tolist(), delta
+    )
+    return float(epsilon), float(order)
 
 
 def moments_epsilon(
     event: DpEvent, relation: NeighboringRelation, delta: float, orders: Sequence[float]
 ) -> tuple[float, float]:
-    """Return min over ``orders`` of RDP(α) + ln(1/δ)/(α − 1) (Mironov, 2017, Proposition 3), and
-    the order that gave it.
-    """
+    """Return the least ε of :func:`mironov` over ``orders``, and the order that gave it."""
     curve = renyi_curve(event, relation, orders, "moments")
     if not curve.any():
         return 0.0, math.nan  # nothing was released, which the conversion does not know
-    spent = curve + math.log(1 / delta) / (np.asarray(orders) - 1)
-    spent = np.where(curve >= 0, spent, math.inf)  # as in _canonne
+    spent = mironov(np.asarray(orders), curve, delta)
+    spent = np.where(curve >= 0, spent, math.inf)  # as in canonne_epsilon
     best = int(np.argmin(spent))
     return float(spent[best]), float(orders[best])
 
@@ -106,17 +122,6 @@ def renyi_curve(
     with _quiet():
         _compose(accountant, name, event)
     return np.asarray(accountant.rdp, dtype=np.float64)
-
-
-def _canonne(orders: Sequence[float], curve: Floats, delta: float) -> tuple[float, float]:
-    # Rounding can push a tiny divergence below zero, which the conversion would read as ε = 0.
-    sound = curve >= 0
-    if not sound.any():
-        return math.inf, math.nan
-    epsilon, order = compute_epsilon(
-        np.asarray(orders)[sound].tolist(), curve[sound].tolist(), delta
-    )
-    return float(epsilon), float(order)
 
 
 def gaussian_sigma(epsilon: float, delta: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,7 +10,8 @@ from dpsgd.accounting.accountant import Relation, checked_delta, neighbouring_re
 from dpsgd.accounting.calibration import SolvesNoise
 from dpsgd.accounting.events import with_float_noise
 from dpsgd.accounting.library import DpEvent, NeighboringRelation, default_orders, moments_epsilon
-from dpsgd.accounting.rdp import DENSE_BELOW, high_orders
+from dpsgd.accounting.rdp import is_dense, more_orders
+from dpsgd.accounting.renyi import MIRONOV, best_order
 from dpsgd.errors import ConfigError
 
 
@@ -36,6 +38,14 @@ class Moments(SolvesNoise):
             raise ConfigError("accountant", self.name, allowed)
         event = with_float_noise(event)
         epsilon, order = moments_epsilon(event, neighbours, delta, default_orders())
-        if order < DENSE_BELOW:
+        if is_dense(order):
             return epsilon
-        return min(epsilon, moments_epsilon(event, neighbours, delta, tuple(high_orders()))[0])
+        _, exact = best_order(event, neighbours, delta, MIRONOV)
+        return min(epsilon, moments_epsilon(event, neighbours, delta, more_orders(exact))[0])
+
+    def excess(
+        self, event: DpEvent, relation: NeighboringRelation, epsilon: float, delta: float
+    ) -> float:
+        """Return log(ε/``epsilon``) about as this accountant sees it; see ``SolvesNoise``."""
+        found, _ = best_order(event, relation, delta, MIRONOV)
+        return math.log(max(found, 1e-300) / epsilon)

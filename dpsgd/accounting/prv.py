@@ -123,9 +123,9 @@ def _size(
     curves = [renyi_curve(_event(release), relation, orders) for release in releases]
     steps = sum(release.count for release in releases)
     total = np.sum([r.count * c for r, c in zip(releases, curves, strict=True)], axis=0)
-    about = canonne_epsilon(orders, total, delta)
-    whole = canonne_epsilon(orders, total, delta_error / 4)
-    single = max(canonne_epsilon(orders, c, delta_error / 8 / steps) for c in curves)
+    about = canonne_epsilon(orders, total, delta)[0]
+    whole = canonne_epsilon(orders, total, delta_error / 4)[0]
+    single = max(canonne_epsilon(orders, c, delta_error / 8 / steps)[0] for c in curves)
     return about, max(about, whole, single) + 3
 
 
