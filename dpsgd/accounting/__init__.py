@@ -11,6 +11,7 @@ from dpsgd.accounting.moments import Moments
 from dpsgd.accounting.pld import PLD
 from dpsgd.accounting.prv import PRV
 from dpsgd.accounting.rdp import RDP
+from dpsgd.accounting.tuning import best_of_random, every_run
 
 __all__ = [
     "ESTIMATES",
@@ -21,10 +22,12 @@ __all__ = [
     "DpEvent",
     "Moments",
     "Relation",
+    "best_of_random",
     "check_certified",
     "check_delta",
     "default_delta",
     "estimates",
+    "every_run",
     "format_delta",
     "format_epsilon",
     "joint_multiplier",

@@ -35,8 +35,8 @@ def excess_delta(
 def log_delta(event: DpEvent, relation: NeighboringRelation, epsilon: float) -> float:
     """Return about log δ(``epsilon``); −inf where nothing is left, NaN where this method ends."""
     parts = [_Part(*points) for points in loss_points(event, relation)]
-    if not parts:
-        return -math.inf
+    if sum(part.count * float(part.losses.max()) for part in parts) <= epsilon:
+        return -math.inf  # beyond fourteen standard deviations of the noise
     tilt, weighted = _saddle(parts, epsilon)
     if not (math.isfinite(weighted.value) and weighted.variance > 0):
         return math.nan
