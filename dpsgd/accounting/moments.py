@@ -10,7 +10,7 @@ from dpsgd.accounting.accountant import Relation, checked_delta, neighbouring_re
 from dpsgd.accounting.calibration import SolvesNoise
 from dpsgd.accounting.events import with_float_noise
 from dpsgd.accounting.library import DpEvent, NeighboringRelation, default_orders, moments_epsilon
-from dpsgd.accounting.rdp import is_dense, more_orders
+from dpsgd.accounting.rdp import SPARSE_ABOVE, is_dense, more_orders
 from dpsgd.accounting.renyi import MIRONOV, best_order
 from dpsgd.errors import ConfigError
 
@@ -38,7 +38,7 @@ class Moments(SolvesNoise):
             raise ConfigError("accountant", self.name, allowed)
         event = with_float_noise(event)
         epsilon, order = moments_epsilon(event, neighbours, delta, default_orders())
-        if is_dense(order):
+        if is_dense(order, SPARSE_ABOVE):
             return epsilon
         _, exact = best_order(event, neighbours, delta, MIRONOV)
         return min(epsilon, moments_epsilon(event, neighbours, delta, more_orders(exact))[0])

@@ -19,7 +19,7 @@ MIRONOV: Conversion = mironov
 _TILTS = (1e-2, 1e5)
 _GRID = 29
 _ZOOMS = 2
-_WHOLE_FROM = 64.0
+_WHOLE_FROM = 1024.0
 
 
 def best_order(
@@ -42,7 +42,7 @@ def best_order(
 
 
 def orders_near(order: float, highest: float) -> tuple[float, ...]:
-    """Return orders around ``order``, none above ``highest``: whole ones from 64 on, which cost
+    """Return orders around ``order``, none above ``highest``: whole ones from 1024 on, which cost
     less. Nothing for a NaN.
     """
     if math.isnan(order):
