@@ -12,6 +12,7 @@ from rich.table import Table
 from dpsgd.accounting import (
     ESTIMATES,
     PLD,
+    PRV,
     RDP,
     Accountant,
     Moments,
@@ -39,7 +40,9 @@ n is the number of units of privacy, batch the expected number of them in a step
 probability of one); steps= in the place of epochs; delta: n^-1.1 rounded down unless given;
 relation: add_or_remove_one unless given."""
 
-ACCOUNTANTS: tuple[Accountant, ...] = (PLD("pld", 1e-4), RDP("rdp", None), Moments("moments"))
+ACCOUNTANTS: tuple[Accountant, ...] = (
+    PLD("pld", 1e-4), RDP("rdp", None), PRV("prv", 1e-2), Moments("moments"),
+)  # fmt: skip
 BATCH_STEPS = 40
 
 

@@ -9,20 +9,25 @@ from dpsgd.accounting.events import joint_multiplier, no_privacy, poisson_gaussi
 from dpsgd.accounting.library import DpEvent
 from dpsgd.accounting.moments import Moments
 from dpsgd.accounting.pld import PLD
+from dpsgd.accounting.prv import PRV
 from dpsgd.accounting.rdp import RDP
+from dpsgd.accounting.tuning import best_of_random, every_run
 
 __all__ = [
     "ESTIMATES",
     "PLD",
+    "PRV",
     "RDP",
     "Accountant",
     "DpEvent",
     "Moments",
     "Relation",
+    "best_of_random",
     "check_certified",
     "check_delta",
     "default_delta",
     "estimates",
+    "every_run",
     "format_delta",
     "format_epsilon",
     "joint_multiplier",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import abc
 import math
 from collections.abc import Callable
+from typing import ClassVar
 
 from dpsgd.accounting.accountant import (
     Accountant,
@@ -13,15 +15,15 @@ from dpsgd.accounting.accountant import (
     neighbouring_relation,
 )
 from dpsgd.accounting.bracket import Bracket
-from dpsgd.accounting.library import DpEvent, NeighboringRelation, gaussian_sigma
-from dpsgd.accounting.loss import loss_size
+from dpsgd.accounting.library import DpEvent, NeighboringRelation
+from dpsgd.accounting.start import LOG_SIGMA, Excess, start
+from dpsgd.accounting.tilted import excess_delta
 from dpsgd.errors import ConfigError
 
 TOLERANCE = 1e-3
 """How far below its target, relatively, the ε of a solved σ may lie. It is never above."""
 
 _EVALUATIONS = 40
-_LOG_SIGMA = (math.log(1e-3), math.log(1e6))
 
 
 def solve_noise(
@@ -30,12 +32,14 @@ def solve_noise(
     relation: Relation,
     epsilon: float,
     delta: float,
+    excess: Excess = excess_delta,
 ) -> float:
     """Return σ with ε(σ) in ``[epsilon * (1 - TOLERANCE), epsilon]``, as ``accountant`` sees it.
 
     ``make_event`` maps a noise multiplier to an event whose ε falls with it. The search starts
-    from the central limit (Dong, Roth and Su, 2022) and goes on by secants in log σ on log ε,
-    mostly three to five evaluations. The σ returned is one whose ε was evaluated.
+    where the estimate ``excess`` is zero, asks it for what corrects the accountant's first answer,
+    and goes on by secants in log σ on log ε: one to three evaluations, mostly. The σ returned is
+    one whose ε was evaluated.
 
     Raises:
         ConfigError: a target that is not finite and positive, or that no σ meets.
@@ -45,7 +49,7 @@ def solve_noise(
     neighbours = neighbouring_relation(relation)
     aim = target * (1 - TOLERANCE / 2)
     bracket = Bracket()
-    log_sigma = _central_limit(make_event, neighbours, aim, delta)
+    log_sigma = start(make_event, neighbours, aim, delta, excess)
     sigma, spent = math.exp(log_sigma), math.nan
     for evaluation in range(_EVALUATIONS):
         sigma = math.exp(log_sigma)
@@ -53,28 +57,43 @@ def solve_noise(
         if target * (1 - TOLERANCE) <= spent <= target:
             return sigma
         bracket.add(log_sigma, _log_ratio(spent, aim))
-        if bracket.width < 1e-9 or bracket.low > _LOG_SIGMA[1]:
+        if bracket.width < 1e-9 or bracket.low > LOG_SIGMA[1]:
             break
         log_sigma = bracket.propose()
         if evaluation == 0 and 0 < spent < math.inf:
-            # The central limit again, asked for what corrects its own first error.
-            log_sigma = _central_limit(make_event, neighbours, aim * aim / spent, delta)
+            log_sigma = start(make_event, neighbours, aim * aim / spent, delta, excess)
     hint = f"the last noise multiplier tried, {sigma:.6g}, has epsilon={spent:.6g}"
     raise ConfigError("epsilon", epsilon, "no noise multiplier meets this target", hint)
 
 
-class SolvesNoise:
+class SolvesNoise(abc.ABC):
     """Gives an accountant ``calibrate`` by ``solve_noise``."""
 
+    certifies: ClassVar[bool]
+    name: str
+
+    @abc.abstractmethod
+    def epsilon(self, event: DpEvent, relation: Relation, delta: float) -> float:
+        """Return an upper bound on ε; see :meth:`Accountant.epsilon`."""
+
+    def excess(
+        self, event: DpEvent, relation: NeighboringRelation, epsilon: float, delta: float
+    ) -> float:
+        """Return an estimate to start from: about the log of what is spent over the target.
+
+        That of the true δ; an accountant that lies far above it says what it will find itself.
+        """
+        return excess_delta(event, relation, epsilon, delta)
+
     def calibrate(
-        self: Accountant,
+        self,
         make_event: Callable[[float], DpEvent],
         relation: Relation,
         epsilon: float,
         delta: float,
     ) -> float:
         """Return the noise multiplier that spends ``epsilon``; see :meth:`Accountant.calibrate`."""
-        return solve_noise(self, make_event, relation, epsilon, delta)
+        return solve_noise(self, make_event, relation, epsilon, delta, self.excess)
 
 
 def largest_steps(
@@ -120,22 +139,6 @@ def _last_fit(room: Callable[[int], float], steps: int, left: float) -> int:
             exceeds = count
         bracket.add(math.log(count), left)
     return fits
-
-
-def _central_limit(
-    make_event: Callable[[float], DpEvent],
-    relation: NeighboringRelation,
-    epsilon: float,
-    delta: float,
-) -> float:
-    """Return log σ at which the event resembles a Gaussian release of ``epsilon`` at ``delta``."""
-    mu = 1 / gaussian_sigma(epsilon, delta)
-    low, high = _LOG_SIGMA
-    while high - low > 1e-3:
-        middle = 0.5 * (low + high)
-        too_loud = loss_size(make_event(math.exp(middle)), relation).gdp > mu
-        low, high = (middle, high) if too_loud else (low, middle)
-    return 0.5 * (low + high)
 
 
 def _log_ratio(spent: float, aim: float) -> float:

@@ -12,6 +12,7 @@ from dpsgd.accounting.library import (
     NonPrivateDpEvent,
     NoOpDpEvent,
     PoissonSampledDpEvent,
+    RepeatAndSelectDpEvent,
     SelfComposedDpEvent,
 )
 from dpsgd.errors import ConfigError
@@ -85,4 +86,6 @@ def with_float_noise(event: DpEvent) -> DpEvent:
         return SelfComposedDpEvent(with_float_noise(event.event), event.count)
     if isinstance(event, ComposedDpEvent):
         return ComposedDpEvent([with_float_noise(part) for part in event.events])
+    if isinstance(event, RepeatAndSelectDpEvent):
+        return RepeatAndSelectDpEvent(with_float_noise(event.event), event.mean, event.shape)
     return event

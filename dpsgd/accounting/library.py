@@ -8,6 +8,7 @@ import math
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
+import numpy as np
 from dp_accounting import (
     ComposedDpEvent,
     DpEvent,
@@ -26,8 +27,11 @@ from dp_accounting.dp_event import MixtureOfGaussiansDpEvent, RepeatAndSelectDpE
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant, compute_epsilon
 from dp_accounting.rdp.rdp_privacy_accountant import DEFAULT_RDP_ORDERS
+from numpy.typing import NDArray
 
 from dpsgd.errors import ConfigError
+
+Floats = NDArray[np.float64]
 
 __all__ = [
     "ComposedDpEvent",
@@ -41,11 +45,15 @@ __all__ = [
     "RepeatAndSelectDpEvent",
     "SelfComposedDpEvent",
     "TruncatedSubsampledGaussianDpEvent",
+    "canonne",
+    "canonne_epsilon",
     "default_orders",
     "gaussian_sigma",
+    "mironov",
     "moments_epsilon",
     "pld_epsilon",
     "rdp_epsilon",
+    "renyi_curve",
 ]
 
 
@@ -59,38 +67,61 @@ def pld_epsilon(event: DpEvent, relation: NeighboringRelation, delta: float, gri
     return float(accountant.get_epsilon(delta))
 
 
+def canonne(orders: Floats, curve: Floats, delta: float) -> Floats:
+    """Return the ε of each order of a Rényi curve (Canonne, Kamath and Steinke, arXiv 2004.00010,
+    Proposition 12).
+    """
+    return curve + np.log1p(-1 / orders) - np.log(delta * orders) / (orders - 1)
+
+
+def mironov(orders: Floats, curve: Floats, delta: float) -> Floats:
+    """Return the ε of each order by the older conversion (Mironov, 2017, Proposition 3)."""
+    return curve + math.log(1 / delta) / (orders - 1)
+
+
 def rdp_epsilon(
     event: DpEvent, relation: NeighboringRelation, delta: float, orders: Sequence[float]
 ) -> tuple[float, float]:
-    """Return ε by Rényi DP, and the order of ``orders`` that gave it.
+    """Return ε by Rényi DP, and the order of ``orders`` that gave it: :func:`canonne`."""
+    return canonne_epsilon(orders, renyi_curve(event, relation, orders, "rdp"), delta)
 
-    The conversion is Proposition 12 of Canonne, Kamath and Steinke, arXiv 2004.00010.
-    """
-    accountant = RdpAccountant(list(orders), relation)
-    with _quiet():
-        _compose(accountant, "rdp", event)
+
+def canonne_epsilon(orders: Sequence[float], curve: Floats, delta: float) -> tuple[float, float]:
+    """Return ε of a Rényi curve at ``orders``, and the order that gave it."""
     # Rounding can push a tiny divergence below zero, which the conversion would read as ε = 0.
-    sound = accountant.rdp >= 0
+    sound = curve >= 0
     if not sound.any():
         return math.inf, math.nan
     epsilon, order = compute_epsilon(
-        accountant.orders[sound].tolist(), accountant.rdp[sound].tolist(), delta
+        np.asarray(orders)[sound].tolist(), curve[sound].tolist(), delta
     )
     return float(epsilon), float(order)
 
 
 def moments_epsilon(
     event: DpEvent, relation: NeighboringRelation, delta: float, orders: Sequence[float]
-) -> float:
-    """Return min over ``orders`` of RDP(α) + ln(1/δ)/(α − 1) (Mironov, 2017, Proposition 3)."""
+) -> tuple[float, float]:
+    """Return the least ε of :func:`mironov` over ``orders``, and the order that gave it."""
+    curve = renyi_curve(event, relation, orders, "moments")
+    if not curve.any():
+        return 0.0, math.nan  # nothing was released, which the conversion does not know
+    spent = mironov(np.asarray(orders), curve, delta)
+    spent = np.where(curve >= 0, spent, math.inf)  # as in canonne_epsilon
+    best = int(np.argmin(spent))
+    return float(spent[best]), float(orders[best])
+
+
+def renyi_curve(
+    event: DpEvent, relation: NeighboringRelation, orders: Sequence[float], name: str = "rdp"
+) -> Floats:
+    """Return the Rényi divergence of ``event`` at each of ``orders``; inf where it is unknown.
+
+    ``name`` is the accountant that a refusal names.
+    """
     accountant = RdpAccountant(list(orders), relation)
     with _quiet():
-        _compose(accountant, "moments", event)
-    if not accountant.rdp.any():
-        return 0.0  # nothing was released, which the conversion does not know
-    spent = accountant.rdp + math.log(1 / delta) / (accountant.orders - 1)
-    sound = accountant.rdp >= 0  # as in rdp_epsilon
-    return float(spent[sound].min()) if sound.any() else math.inf
+        _compose(accountant, name, event)
+    return np.asarray(accountant.rdp, dtype=np.float64)
 
 
 def gaussian_sigma(epsilon: float, delta: float) -> float:

@@ -30,6 +30,10 @@ Floats = NDArray[np.float64]
 _NODES: Floats = np.linspace(-10.0, 10.0, 401)  # beyond 10σ lies a mass of 1e-23
 _WEIGHTS: Floats = np.exp(-0.5 * _NODES**2) / np.exp(-0.5 * _NODES**2).sum()
 
+_FAR: Floats = np.linspace(-14.0, 14.0, 561)
+_LOG_FAR: Floats = -0.5 * _FAR**2 - np.log(np.exp(-0.5 * _FAR**2).sum())
+_STRIDE, _MOST_FAR = 0.1, 4000
+
 
 @dataclass(frozen=True)
 class LossSize:
@@ -70,6 +74,21 @@ def loss_size(event: DpEvent, relation: NeighboringRelation) -> LossSize:
     return LossSize(steps, max(mean, 0.0), max(variance, 0.0), span)
 
 
+def loss_points(
+    event: DpEvent, relation: NeighboringRelation
+) -> list[tuple[float, Floats, Floats]]:
+    """Return, for each kind of release of ``event``: its count, points of one draw's loss, nats,
+    and the logs of their probabilities, out to fourteen standard deviations of the noise.
+    """
+    return [(r.count, *r.points()) for r in _releases(event, relation, 1.0) if r.count > 0]
+
+
+def log_moment(event: DpEvent, relation: NeighboringRelation, tilt: float) -> float:
+    """Return log E e^{``tilt``·L} of the loss of all steps; NaN where no release is known."""
+    found = [r.count * r.log_moment(tilt) for r in _releases(event, relation, 1.0) if r.count > 0]
+    return math.fsum(found) if found else math.nan
+
+
 @dataclass(frozen=True)
 class _Release:
     """``count`` draws from a mixture of N(shift, sigma²), told apart from another mixture."""
@@ -80,6 +99,27 @@ class _Release:
     other_shifts: tuple[float, ...]
     other_probabilities: tuple[float, ...]
     count: float
+
+    def points(self) -> tuple[Floats, Floats]:
+        """Return points of the loss of one draw and the logs of their probabilities, ``[k]``."""
+        x = np.asarray(self.shifts)[:, None] / self.sigma + _FAR
+        loss = _log_density(x, self.shifts, self.probabilities, self.sigma)
+        loss -= _log_density(x, self.other_shifts, self.other_probabilities, self.sigma)
+        logs = np.log(self.probabilities)[:, None] + _LOG_FAR
+        return loss.ravel(), logs.ravel()
+
+    def log_moment(self, tilt: float) -> float:
+        """Return log E e^{``tilt``·L} of one draw, wherever the tilted noise lies."""
+        far = (1 + tilt) * max(abs(shift) for shift in self.shifts) / self.sigma
+        low, high = -14.0 - (far if min(self.shifts) < 0 else 0.0), 14.0 + far
+        points = min(_MOST_FAR, math.ceil((high - low) / _STRIDE))
+        x = np.linspace(low, high, points)
+        seen = _log_density(x, self.shifts, self.probabilities, self.sigma)
+        loss = seen - _log_density(x, self.other_shifts, self.other_probabilities, self.sigma)
+        exponents = seen - 0.5 * x**2 + tilt * loss
+        top = float(exponents.max())
+        area = float(np.exp(exponents - top).sum()) * (high - low) / (points - 1)
+        return top + math.log(area) - 0.5 * math.log(2 * math.pi)
 
     def moments(self) -> tuple[float, float, float]:
         """Return mean, variance and range of the loss of one draw."""

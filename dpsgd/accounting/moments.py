@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,7 +10,8 @@ from dpsgd.accounting.accountant import Relation, checked_delta, neighbouring_re
 from dpsgd.accounting.calibration import SolvesNoise
 from dpsgd.accounting.events import with_float_noise
 from dpsgd.accounting.library import DpEvent, NeighboringRelation, default_orders, moments_epsilon
-from dpsgd.accounting.rdp import high_orders
+from dpsgd.accounting.rdp import SPARSE_ABOVE, is_dense, more_orders
+from dpsgd.accounting.renyi import MIRONOV, best_order
 from dpsgd.errors import ConfigError
 
 
@@ -34,5 +36,16 @@ class Moments(SolvesNoise):
         if neighbours is NeighboringRelation.REPLACE_ONE:
             allowed = "cannot account for relation=replace_one; use accountant=pld"
             raise ConfigError("accountant", self.name, allowed)
-        orders = (*default_orders(), *high_orders())
-        return moments_epsilon(with_float_noise(event), neighbours, delta, orders)
+        event = with_float_noise(event)
+        epsilon, order = moments_epsilon(event, neighbours, delta, default_orders())
+        if is_dense(order, SPARSE_ABOVE):
+            return epsilon
+        _, exact = best_order(event, neighbours, delta, MIRONOV)
+        return min(epsilon, moments_epsilon(event, neighbours, delta, more_orders(exact))[0])
+
+    def excess(
+        self, event: DpEvent, relation: NeighboringRelation, epsilon: float, delta: float
+    ) -> float:
+        """Return log(ε/``epsilon``) about as this accountant sees it; see ``SolvesNoise``."""
+        found, _ = best_order(event, relation, delta, MIRONOV)
+        return math.log(max(found, 1e-300) / epsilon)

@@ -49,18 +49,18 @@ class PLD(SolvesNoise):
         neighbours, delta = neighbouring_relation(relation), checked_delta(delta)
         event = with_float_noise(event)
         size = loss_size(event, neighbours)
-        _check_resolution(delta, size.steps)
+        check_resolution(self.name, delta, size.steps)
         return pld_epsilon(event, neighbours, delta, _spacing(size, self.grid))
 
 
-def _check_resolution(delta: float, steps: float) -> None:
+def check_resolution(name: str, delta: float, steps: float) -> None:
     """Raise where the rounding of the Fourier transform, about 1e-16 a step, is felt in δ.
 
     Against the exact ε of plain Gaussians, ε at the limit is off by less than 1e-4 of itself.
     """
     smallest = max(1e-10, 1e-14 * steps)
     if delta < smallest:
-        allowed = f"at least {smallest:.1g} for accountant=pld over {steps:.0f} steps"
+        allowed = f"at least {smallest:.1g} for accountant={name} over {steps:.0f} steps"
         raise ConfigError("delta", delta, allowed, "accountant=rdp has no such limit")
 
 

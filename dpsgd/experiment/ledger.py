@@ -57,7 +57,7 @@ def ledger_of(plan: Plan) -> dict[str, Any]:
         "epsilon": infinities_as_words(plan.epsilon),
         "epsilon_target": infinities_as_words(settings.epsilon),
         "certified_by": cell.accountant.name if cell.private else None,
-        "epsilon_by_accountant": plan.epsilons,
+        "epsilon_by_accountant": infinities_as_words(plan.epsilons),
         "epsilon_estimates": _estimates(plan),
         "clip_rule": plain(cell.clip),
         "clip_groups": list(prepared.groups.names),
@@ -183,7 +183,10 @@ def ledger_page(ledger: dict[str, Any]) -> str:
     )
     by_accountant = ledger["epsilon_by_accountant"].items()
     accountants = "\n".join(
-        [f"| {name} | {_shown(value)} |" for name, value in by_accountant]
+        [
+            f"| {name}{', certifies' * (name == ledger['certified_by'])} | {_shown(value)} |"
+            for name, value in by_accountant
+        ]
         + [
             f"| {name} (no bound: {ESTIMATES[name]}) | {_shown(value)} |"
             for name, value in ledger["epsilon_estimates"].items()
@@ -302,4 +305,6 @@ def _estimates(plan: Plan) -> dict[str, float]:
 
 
 def _shown(value: float | str) -> str:
-    return value if isinstance(value, str) else format_epsilon(value)
+    if isinstance(value, str):
+        return "∞" if value == "inf" else value
+    return format_epsilon(value)

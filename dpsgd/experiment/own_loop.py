@@ -32,7 +32,7 @@ from dpsgd.experiment.ledger import ledger_page
 from dpsgd.experiment.own_ledger import own_ledger
 from dpsgd.experiment.own_parts import Budget, device_of, sampler_of, synthetic
 from dpsgd.experiment.parts import default_part, plain
-from dpsgd.experiment.solved import solved_noise
+from dpsgd.experiment.remembered import Remembered
 from dpsgd.randomness import Streams
 from dpsgd.sampling.sampler import Draw
 from dpsgd.training.loss import cross_entropy
@@ -102,16 +102,18 @@ class PrivateTraining:
         self.delta = default_delta(self.sampler.n_units) if budget.delta is None else budget.delta
         check_delta(self.delta, self.sampler.n_units)
         self.groups = clip_groups(model, rule.granularity)
-        self.noise_multiplier = solved_noise(
-            self.accountant, self.sampler, budget.steps, budget.relation, budget.epsilon,
-            self.delta, user_cache_path("dpsgd") / "solved",
+        cache = user_cache_path("dpsgd") / "solved"
+        remembered = Remembered(self.accountant, cache)
+        self.noise_multiplier = remembered.calibrate(
+            lambda s: self.sampler.event(s, budget.steps), budget.relation, budget.epsilon,
+            self.delta,
         )  # fmt: skip
         event = self.sampler.event(self.noise_multiplier, budget.steps)
-        self.epsilon = self.accountant.epsilon(event, budget.relation, self.delta)
+        self.epsilon = remembered.epsilon(event, budget.relation, self.delta)
         if self.epsilon > budget.epsilon:
             raise PrivacyError(f"ε = {self.epsilon} is above the budget {budget.epsilon}")
         if accountant is not None:
-            pld = PLD("pld", 1e-4).epsilon(event, budget.relation, self.delta)
+            pld = Remembered(PLD("pld", 1e-4), cache).epsilon(event, budget.relation, self.delta)
             check_certified(self.accountant.name, self.epsilon, pld)
         check_rule(rule, self.groups, self.sampler.expected_units)
         self.state = rule.bind(self.groups, self.noise_multiplier, self.sampler.expected_units)

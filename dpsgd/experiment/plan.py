@@ -15,8 +15,11 @@ from torch import Tensor, nn
 
 from dpsgd.accounting import (
     PLD,
+    PRV,
     RDP,
     Accountant,
+    DpEvent,
+    Moments,
     check_certified,
     check_delta,
     default_delta,
@@ -31,8 +34,8 @@ from dpsgd.engine.gradients import Loss
 from dpsgd.engine.memory import MEASURED, rows_at_once
 from dpsgd.errors import ConfigError, PrivacyError
 from dpsgd.experiment.identity import run_key
+from dpsgd.experiment.remembered import Remembered
 from dpsgd.experiment.settings import Cell, baseline
-from dpsgd.experiment.solved import solved_noise
 from dpsgd.models.shape import DataShape
 from dpsgd.noise import check_positive
 from dpsgd.randomness import Streams
@@ -41,7 +44,10 @@ from dpsgd.slices import SliceTable
 from dpsgd.slices.units import by_user
 from dpsgd.training.loss import cross_entropy
 
-COMPARED: dict[str, Accountant] = {"pld": PLD("pld", 1e-4), "rdp": RDP("rdp", None)}
+COMPARED: dict[str, Accountant] = {
+    "pld": PLD("pld", 1e-4), "rdp": RDP("rdp", None), "prv": PRV("prv", 1e-2),
+    "moments": Moments("moments"),
+}  # fmt: skip
 """The accountants whose ε every ledger shows beside the one that certifies."""
 
 MOST_PROBED = 128
@@ -188,37 +194,44 @@ def solve(prepared: Prepared, cache: Path) -> Plan:
     _check_scale(prepared, sigma)
     if not cell.private:
         return Plan(prepared, sigma, steps, math.inf, {})
-    event = prepared.sampler.event(sigma, steps)
-    relation = cell.settings.relation
-    epsilon = cell.accountant.epsilon(event, relation, prepared.delta)
-    target = cell.settings.epsilon
+    epsilons = _epsilons(prepared, prepared.sampler.event(sigma, steps), cache)
+    epsilon, target = float(epsilons[cell.accountant.name]), cell.settings.epsilon
     if target is not None and epsilon > target:
         raise PrivacyError(f"ε of {steps} steps is {epsilon}, above the budget {target}")
-    epsilons: dict[str, float | str] = {cell.accountant.name: epsilon}
-    for other in COMPARED.values():
-        if other.name not in epsilons:
-            try:
-                epsilons[other.name] = other.epsilon(event, relation, prepared.delta)
-            except ConfigError as error:
-                epsilons[other.name] = f"refused: {error.allowed}"
     check_certified(cell.accountant.name, epsilon, epsilons.get("pld"))
     return Plan(prepared, sigma, steps, epsilon, epsilons)
 
 
+def _epsilons(prepared: Prepared, event: DpEvent, cache: Path) -> dict[str, float | str]:
+    """Return ε by the accountant that certifies, first, and by all others, or why they refuse."""
+    certifying, relation = prepared.cell.accountant, prepared.cell.settings.relation
+    found: dict[str, float | str] = {
+        certifying.name: Remembered(certifying, cache).epsilon(event, relation, prepared.delta)
+    }
+    for name, other in COMPARED.items():
+        if name not in found:
+            try:
+                found[name] = Remembered(other, cache).epsilon(event, relation, prepared.delta)
+            except ConfigError as error:
+                found[name] = f"– ({error.allowed})"
+    return found
+
+
 def _noise_and_steps(prepared: Prepared, cache: Path) -> tuple[float, int]:
-    settings, accountant = prepared.cell.settings, prepared.cell.accountant
+    settings, sampler = prepared.cell.settings, prepared.sampler
+    accountant = Remembered(prepared.cell.accountant, cache)
     target, sigma = settings.epsilon, settings.noise_multiplier
     if sigma is None:
         if target is None:
             raise ConfigError("epsilon", None, "give epsilon, or noise_multiplier, or both")
-        return solved_noise(
-            accountant, prepared.sampler, prepared.steps, settings.relation, target,
-            prepared.delta, cache,
-        ), prepared.steps  # fmt: skip
+        sigma = accountant.calibrate(
+            lambda s: sampler.event(s, prepared.steps), settings.relation, target, prepared.delta
+        )
+        return sigma, prepared.steps
     if target is None or math.isinf(target):
         return sigma, prepared.steps
     steps = largest_steps(
-        accountant, lambda t: prepared.sampler.event(sigma, t), settings.relation, target,
+        accountant, lambda t: sampler.event(sigma, t), settings.relation, target,
         prepared.delta, prepared.steps,
     )  # fmt: skip
     if steps < 1:

@@ -23,6 +23,7 @@ def test_sigma_for_an_epsilon_is_the_published_one(capsys):
     assert float(rows["pld"][0]) == pytest.approx(0.96844, rel=1e-3)
     assert float(rows["rdp"][0]) == pytest.approx(1.01403, rel=1e-3)
     assert float(rows["moments"][0]) > float(rows["rdp"][0])
+    assert 1 <= float(rows["prv"][0]) / float(rows["pld"][0]) < 1.01
 
 
 def test_epsilon_of_a_sigma_is_printed_by_all_and_says_what_certifies(capsys):
@@ -30,6 +31,7 @@ def test_epsilon_of_a_sigma_is_printed_by_all_and_says_what_certifies(capsys):
     text = capsys.readouterr().out
     rows = _rows(text)
     assert rows["pld"] == ["2.39", "certifies"]
+    assert 2.38 < float(rows["prv"][0]) < 2.43
     assert rows["moments"][0] == "3.01"
     assert {"gdp", "small_q", "textbook"} <= {n for n, r in rows.items() if "no" in r}
     assert max(map(len, text.splitlines())) <= 80
@@ -51,7 +53,7 @@ def test_replace_one_is_answered_by_pld_alone(capsys):
     main(["noise_multiplier=2", "n=1000", "q=0.05", "steps=5", "relation=replace_one"])
     rows = _rows(capsys.readouterr().out)
     assert re.fullmatch(r"[\d.]+", rows["pld"][0])
-    assert rows["rdp"][0] == rows["moments"][0] == "–"
+    assert rows["rdp"][0] == rows["prv"][0] == rows["moments"][0] == "–"
     assert "gdp" not in rows
 
 

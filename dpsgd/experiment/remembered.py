@@ -1,0 +1,144 @@
+"""What an accountant answered before, on disk: safe to delete, shared by cells and processes."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import attr
+
+from dpsgd import accounting
+from dpsgd.accounting import Accountant, DpEvent, Relation
+from dpsgd.accounting.calibration import SolvesNoise, solve_noise
+from dpsgd.experiment.files import read_json, write_json
+from dpsgd.experiment.own_code import own_code
+from dpsgd.experiment.parts import plain
+
+LIBRARIES = ("dp-accounting", "prv-accountant", "numpy", "scipy")
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """An accountant that looks into ``cache``, a folder, before it computes.
+
+    An answer is used only for the very question: the event with every float in full, the
+    accountant's class and settings (its grid among them), relation, δ, target, the versions of the
+    libraries and the code of this project's accountants. A file that is torn, edited or another
+    question's is written anew; a folder that cannot be written is done without.
+    """
+
+    certifies: ClassVar[bool] = True
+    accountant: Accountant
+    cache: Path
+
+    @property
+    def name(self) -> str:
+        """The accountant's own name."""
+        return self.accountant.name
+
+    def epsilon(self, event: DpEvent, relation: Relation, delta: float) -> float:
+        """Return the accountant's ε; raises what it raises, and keeps no refusal."""
+        question = {"epsilon of": described(event), "relation": relation, "delta": _number(delta)}
+        return self._answer(question, lambda: self.accountant.epsilon(event, relation, delta))
+
+    def calibrate(
+        self,
+        make_event: Callable[[float], DpEvent],
+        relation: Relation,
+        epsilon: float,
+        delta: float,
+    ) -> float:
+        """Return the σ that spends ``epsilon``.
+
+        The caller still asks for its ε, which was evaluated when it was solved: a σ that belongs to
+        another question cannot overspend.
+        """
+        question = {
+            "sigma of": [described(make_event(sigma)) for sigma in (1.0, 2.0)],
+            "relation": relation, "delta": _number(delta), "target": _number(epsilon),
+        }  # fmt: skip
+        return self._answer(question, lambda: self._solve(make_event, relation, epsilon, delta))
+
+    def _solve(
+        self,
+        make_event: Callable[[float], DpEvent],
+        relation: Relation,
+        epsilon: float,
+        delta: float,
+    ) -> float:
+        inner = self.accountant
+        if isinstance(inner, SolvesNoise):  # by way of this object, which keeps every ε it meets
+            return solve_noise(self, make_event, relation, epsilon, delta, inner.excess)
+        return inner.calibrate(make_event, relation, epsilon, delta)
+
+    def _answer(self, question: dict[str, Any], compute: Callable[[], float]) -> float:
+        question = {**question, "accountant": described(plain(self.accountant)), **_code(self)}
+        text = json.dumps(question, sort_keys=True)
+        file = self.cache / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
+        stored = _read(file)
+        if isinstance(stored, dict) and stored.get("question") == question:
+            answer = stored.get("answer")
+            if isinstance(answer, str) and stored.get("check") == _check(text, answer):
+                return float.fromhex(answer)
+        found = compute()
+        answer = _number(found)
+        try:
+            write_json(
+                file, {"question": question, "answer": answer, "check": _check(text, answer)}
+            )
+        except OSError:
+            return found  # read-only or full: nothing depends on it
+        return found
+
+
+def described(value: Any) -> Any:
+    """Return events, settings and numbers as JSON that no two different ones share."""
+    if attr.has(type(value)):
+        fields = attr.fields_dict(type(value))
+        inner = {name: described(getattr(value, name)) for name in fields}
+        return {"class": f"{type(value).__module__}.{type(value).__qualname__}", **inner}
+    if isinstance(value, Mapping):
+        return {str(name): described(inner) for name, inner in value.items()}
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [described(inner) for inner in value]
+    return _number(value) if isinstance(value, float) else value
+
+
+def _number(value: float) -> str:
+    """Return a float in full, infinities too, which JSON has no word for."""
+    return float(value).hex()
+
+
+def _read(file: Path) -> Any:
+    try:
+        return read_json(file)
+    except OSError:
+        return None
+
+
+def _check(question: str, answer: str) -> str:
+    return hashlib.sha256(f"{question}\n{answer}".encode()).hexdigest()
+
+
+def _code(remembered: Remembered) -> dict[str, Any]:
+    """Return the versions of all code that an answer depends on."""
+    target = plain(remembered.accountant)["_target_"]
+    return {"code": {**_own_versions(), **own_code([target])}}
+
+
+@functools.cache
+def _own_versions() -> dict[str, str]:
+    folder = Path(accounting.__file__).parent
+    digest = hashlib.sha256()
+    for file in sorted(folder.glob("*.py")):
+        digest.update(file.name.encode() + file.read_bytes())
+    libraries = {name: importlib.metadata.version(name) for name in LIBRARIES}
+    return {**libraries, "dpsgd.accounting": digest.hexdigest()}
