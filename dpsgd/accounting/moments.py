@@ -7,10 +7,9 @@ from typing import ClassVar
 
 from dpsgd.accounting.accountant import Relation, checked_delta, neighbouring_relation
 from dpsgd.accounting.calibration import SolvesNoise
-from dpsgd.accounting.events import with_float_noise
-from dpsgd.accounting.library import DpEvent, NeighboringRelation, default_orders, moments_epsilon
-from dpsgd.accounting.rdp import high_orders
-from dpsgd.errors import ConfigError
+from dpsgd.accounting.library import DpEvent, default_orders, moments_epsilon
+from dpsgd.accounting.proved import proved_event
+from dpsgd.accounting.rdp import RENYI, high_orders
 
 
 @dataclass(frozen=True)
@@ -27,12 +26,10 @@ class Moments(SolvesNoise):
         """Return an upper bound on ε; see :meth:`Accountant.epsilon`.
 
         Raises:
-            ConfigError: also for replace-one, as ``RDP`` does.
+            ConfigError: also for an event and relation not in ``RENYI``, as ``RDP`` does.
 
         """
         neighbours, delta = neighbouring_relation(relation), checked_delta(delta)
-        if neighbours is NeighboringRelation.REPLACE_ONE:
-            allowed = "cannot account for relation=replace_one; use accountant=pld"
-            raise ConfigError("accountant", self.name, allowed)
+        event = proved_event(self.name, event, relation, RENYI)
         orders = (*default_orders(), *high_orders())
-        return moments_epsilon(with_float_noise(event), neighbours, delta, orders)
+        return moments_epsilon(event, neighbours, delta, orders)
