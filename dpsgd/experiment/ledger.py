@@ -200,7 +200,7 @@ def ledger_page(ledger: dict[str, Any]) -> str:
         ]
     )
     entries = "\n".join(
-        f"| {e['purpose']} | {e['noise_multiplier']:.6g} | {e['sampling_probability']:.6g} "
+        f"| {e['purpose']} | {e['noise_multiplier']:.6g} | {_q(e['sampling_probability'])} "
         f"| {e['steps']} | {e['draw_id']} | {e['stream_id']} |"
         for e in ledger["entries"]
     )
@@ -217,7 +217,7 @@ def ledger_page(ledger: dict[str, Any]) -> str:
         f"{ledger['n_units_declared']}\n"
         f"- Clipping rule: {rule}\n"
         f"- Scale (noise std is σ·scale, before division by expected_units): {scales}\n"
-        f"- Sampling: {sampler['name']}, q = {sampler['sampling_probability']:.6g}, "
+        f"- Sampling: {sampler['name']}, q = {_q(sampler['sampling_probability'])}, "
         f"expected_units = {sampler['expected_units']:g}: {sampler['stated']}\n"
         f"- Steps: {_steps(ledger)}",
         "## Private queries\n\n| purpose | σ | q | steps | draw | stream |\n"
@@ -311,6 +311,10 @@ def _estimates(plan: Plan) -> dict[str, float]:
         return {}
     event = prepared.sampler.event(plan.noise_multiplier, plan.steps)
     return infinities_as_words(estimates(event, prepared.delta))
+
+
+def _q(probability: float | None) -> str:
+    return "–" if probability is None else f"{probability:.6g}"
 
 
 def _shown(value: float | str) -> str:

@@ -75,8 +75,10 @@ class Sampler(Protocol):
         ...
 
     @property
-    def sampling_probability(self) -> float:
-        """The probability q that a record or user is asked into a step's batch."""
+    def sampling_probability(self) -> float | None:
+        """The probability q that a record's or user's own coin falls; None where there is none, so
+        that nobody can amplify by it.
+        """
         ...
 
     @property

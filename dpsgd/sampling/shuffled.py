@@ -49,15 +49,15 @@ class ShuffledSampler(UnitSampler):
         return float(self.batch)
 
     @property
-    def sampling_probability(self) -> float:
-        """Return batch / n, a share: no accountant may amplify by it."""
-        return self.batch / self.n_units
+    def sampling_probability(self) -> None:
+        """Return None: batch / n is a share, which no accountant may amplify by."""
+        return
 
     @property
     def largest_draw(self) -> float:
         """Return the mean and six standard deviations of a draw without replacement."""
-        sizes, q = self.units.sizes(), self.sampling_probability
-        spread = float(sizes.var(correction=0)) * (1 - q)
+        sizes = self.units.sizes()
+        spread = float(sizes.var(correction=0)) * (1 - self.batch / self.n_units)
         return self.batch * float(sizes.mean()) + 6 * math.sqrt(self.batch * spread)
 
     @property
