@@ -64,7 +64,8 @@ class QuickPLDAccountant(PLDAccountant):
                 return super().get_epsilon(target_delta)
         if excess(0.0) <= 0:
             return 0.0
-        found: Any = brentq(excess, 0.0, high, xtol=1e-12 * high, rtol=1e-12)
+        root: Any = brentq  # its types would have a NumPy scalar
+        found = root(excess, 0.0, high, xtol=1e-12 * high, rtol=1e-12)
         return float(found) * (1 + 4e-12) + 4e-12 * high
 
 
