@@ -15,7 +15,9 @@ from typing import Literal
 import numpy as np
 import torch
 
-Purpose = Literal["init", "sampling", "noise", "dropout", "evaluation", "probe"]
+Purpose = Literal[
+    "init", "sampling", "shuffle", "choice", "noise", "dropout", "evaluation", "probe"
+]
 
 _MT_WORDS = 624
 _MT_OFFSET = 24

@@ -3,7 +3,7 @@
 from dpsgd.accounting.accountant import Accountant, Relation, check_certified, neighbouring_relation
 from dpsgd.accounting.calibration import largest_steps
 from dpsgd.accounting.delta import check_delta, default_delta
-from dpsgd.accounting.describe import format_delta, format_epsilon, unit_text
+from dpsgd.accounting.describe import format_delta, format_epsilon, neighbours_text, unit_text
 from dpsgd.accounting.estimates import ESTIMATES, estimates
 from dpsgd.accounting.events import joint_multiplier, no_privacy, poisson_gaussian
 from dpsgd.accounting.library import DpEvent
@@ -33,6 +33,7 @@ __all__ = [
     "joint_multiplier",
     "largest_steps",
     "neighbouring_relation",
+    "neighbours_text",
     "no_privacy",
     "poisson_gaussian",
     "unit_text",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from decimal import ROUND_CEILING, Decimal
 
+from dpsgd.accounting.accountant import Relation
 from dpsgd.errors import ConfigError
 
 _DIGITS = 3
@@ -46,6 +47,18 @@ def unit_text(unit: str, name: str) -> str:
     The unit comes first, so that no name can pass a record for a person.
     """
     return unit if name == unit else f"{unit} ({name})"
+
+
+def neighbours_text(relation: Relation, unit: str) -> str:
+    """Return what two neighbouring training splits are."""
+    whole = "with all its records" if unit == "user" else "of any content"
+    return {
+        "add_or_remove_one": f"two training splits, of which one has one {unit} more, {whole}",
+        "replace_one": f"two training splits with as many {unit}s each, one of which is another in "
+        f"the other split, {whole}",
+        "replace_special": f"two training splits with the same {unit}s, one of which contributes "
+        "nothing in one of them (zero-out)",
+    }[relation]
 
 
 def _rounded_up(number: float) -> Decimal:

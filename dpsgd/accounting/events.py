@@ -9,11 +9,13 @@ from dpsgd.accounting.library import (
     ComposedDpEvent,
     DpEvent,
     GaussianDpEvent,
+    MixtureOfGaussiansDpEvent,
     NonPrivateDpEvent,
     NoOpDpEvent,
     PoissonSampledDpEvent,
     RepeatAndSelectDpEvent,
     SelfComposedDpEvent,
+    TruncatedSubsampledGaussianDpEvent,
 )
 from dpsgd.errors import ConfigError
 
@@ -28,19 +30,33 @@ def poisson_gaussian(sampling_probability: float, noise_multiplier: float, steps
             ≥ 0, and ``steps`` is a whole number ≥ 0.
 
     """
-    if not 0 < sampling_probability <= 1:
-        allowed = "a probability with 0 < sampling_probability <= 1"
-        raise ConfigError("sampling_probability", sampling_probability, allowed)
-    if not (noise_multiplier >= 0 and math.isfinite(noise_multiplier)):
-        raise ConfigError("noise_multiplier", noise_multiplier, "a finite number >= 0")
-    if not (steps >= 0 and math.isfinite(steps) and steps == int(steps)):
-        raise ConfigError("steps", steps, "a whole number >= 0")
-    if steps == 0:
+    q = checked_probability(sampling_probability)
+    sigma, count = checked_noise(noise_multiplier), checked_steps(steps)
+    if count == 0:
         return NoOpDpEvent()
-    release = GaussianDpEvent(float(noise_multiplier))
-    return SelfComposedDpEvent(
-        PoissonSampledDpEvent(float(sampling_probability), release), int(steps)
-    )
+    return SelfComposedDpEvent(PoissonSampledDpEvent(q, GaussianDpEvent(sigma)), count)
+
+
+def checked_probability(value: float) -> float:
+    """Return a sampling probability as a float; raise ConfigError unless 0 < it ≤ 1."""
+    if not 0 < value <= 1:
+        allowed = "a probability with 0 < sampling_probability <= 1"
+        raise ConfigError("sampling_probability", value, allowed)
+    return float(value)
+
+
+def checked_noise(value: float) -> float:
+    """Return a noise multiplier as a float; raise ConfigError unless it is finite and ≥ 0."""
+    if not (value >= 0 and math.isfinite(value)):
+        raise ConfigError("noise_multiplier", value, "a finite number >= 0")
+    return float(value)
+
+
+def checked_steps(value: float) -> int:
+    """Return a number of steps; raise ConfigError unless it is whole and ≥ 0."""
+    if not (value >= 0 and math.isfinite(value) and value == int(value)):
+        raise ConfigError("steps", value, "a whole number >= 0")
+    return int(value)
 
 
 def joint_multiplier(sigmas: Iterable[float]) -> float:
@@ -77,8 +93,6 @@ def with_float_noise(event: DpEvent) -> DpEvent:
     It tests ``isinstance(sigma, float)`` where it merges Gaussians, so that an integer σ, as
     JSON and yaml give it, changes the answer.
     """
-    if isinstance(event, GaussianDpEvent):
-        return GaussianDpEvent(float(event.noise_multiplier))
     if isinstance(event, PoissonSampledDpEvent):
         inner = with_float_noise(event.event)
         return PoissonSampledDpEvent(float(event.sampling_probability), inner)
@@ -88,4 +102,19 @@ def with_float_noise(event: DpEvent) -> DpEvent:
         return ComposedDpEvent([with_float_noise(part) for part in event.events])
     if isinstance(event, RepeatAndSelectDpEvent):
         return RepeatAndSelectDpEvent(with_float_noise(event.event), event.mean, event.shape)
+    return _release_with_float_noise(event)
+
+
+def _release_with_float_noise(event: DpEvent) -> DpEvent:
+    if isinstance(event, GaussianDpEvent):
+        return GaussianDpEvent(float(event.noise_multiplier))
+    if isinstance(event, TruncatedSubsampledGaussianDpEvent):
+        return TruncatedSubsampledGaussianDpEvent(
+            event.dataset_size, float(event.sampling_probability), event.truncated_batch_size,
+            float(event.noise_multiplier),
+        )  # fmt: skip
+    if isinstance(event, MixtureOfGaussiansDpEvent):
+        return MixtureOfGaussiansDpEvent(
+            float(event.standard_deviation), event.sensitivities, event.sampling_probs
+        )
     return event

@@ -1,4 +1,7 @@
-"""The one door to dp-accounting, which ships no type information: every call typed here."""
+"""The door to dp-accounting, which ships no type information: every call typed here.
+
+``mixture.py`` is its side door.
+"""
 # pyright: reportMissingTypeStubs=false
 
 from __future__ import annotations
@@ -24,11 +27,11 @@ from dp_accounting import (
     get_sigma_gaussian,
 )
 from dp_accounting.dp_event import MixtureOfGaussiansDpEvent, RepeatAndSelectDpEvent
-from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant, compute_epsilon
 from dp_accounting.rdp.rdp_privacy_accountant import DEFAULT_RDP_ORDERS
 from numpy.typing import NDArray
 
+from dpsgd.accounting.mixture import QuickPLDAccountant
 from dpsgd.errors import ConfigError
 
 Floats = NDArray[np.float64]
@@ -62,7 +65,7 @@ def pld_epsilon(event: DpEvent, relation: NeighboringRelation, delta: float, gri
 
     Connect-the-dots rounding (Doroshenko et al., PoPETs 2022), which never understates.
     """
-    accountant = PLDAccountant(relation, value_discretization_interval=grid)
+    accountant = QuickPLDAccountant(relation, value_discretization_interval=grid)
     _compose(accountant, "pld", event)
     return float(accountant.get_epsilon(delta))
 

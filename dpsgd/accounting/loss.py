@@ -24,6 +24,7 @@ from dpsgd.accounting.library import (
     SelfComposedDpEvent,
     TruncatedSubsampledGaussianDpEvent,
 )
+from dpsgd.accounting.sampled import FixedBatchesDpEvent, truncation
 
 Floats = NDArray[np.float64]
 
@@ -163,10 +164,12 @@ def _releases(event: DpEvent, relation: NeighboringRelation, count: float) -> It
         if event.standard_deviation > 0:
             yield _Release(event.standard_deviation, shifts, probabilities, (0.0,), (1.0,), count)
     elif isinstance(event, TruncatedSubsampledGaussianDpEvent):
-        q, sigma = event.sampling_probability, event.noise_multiplier
-        yield from _sampled(q, sigma, relation, count)
-        # Where the batch overflows, a unit's place is taken by another: rare, but the widest loss.
-        yield from _sampled(q, sigma / 2, NeighboringRelation.REPLACE_ONE, 0.0)
+        sigma, (full, q) = event.noise_multiplier, truncation(event)
+        yield from _sampled(event.sampling_probability, sigma, relation, count * (1 - full))
+        # Where the others fill the batch, a unit takes another's place: rare, but a wide loss.
+        yield from _sampled(q, sigma / 2, NeighboringRelation.REPLACE_ONE, count * full)
+    elif isinstance(event, FixedBatchesDpEvent):
+        yield from _releases(event.as_gaussians(), relation, count)
 
 
 def _sampled(

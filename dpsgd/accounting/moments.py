@@ -8,11 +8,10 @@ from typing import ClassVar
 
 from dpsgd.accounting.accountant import Relation, checked_delta, neighbouring_relation
 from dpsgd.accounting.calibration import SolvesNoise
-from dpsgd.accounting.events import with_float_noise
 from dpsgd.accounting.library import DpEvent, NeighboringRelation, default_orders, moments_epsilon
-from dpsgd.accounting.rdp import SPARSE_ABOVE, is_dense, more_orders
+from dpsgd.accounting.proved import proved_event
+from dpsgd.accounting.rdp import RENYI, SPARSE_ABOVE, is_dense, more_orders
 from dpsgd.accounting.renyi import MIRONOV, best_order
-from dpsgd.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -29,14 +28,11 @@ class Moments(SolvesNoise):
         """Return an upper bound on ε; see :meth:`Accountant.epsilon`.
 
         Raises:
-            ConfigError: also for replace-one, as ``RDP`` does.
+            ConfigError: also for an event and relation not in ``RENYI``, as ``RDP`` does.
 
         """
         neighbours, delta = neighbouring_relation(relation), checked_delta(delta)
-        if neighbours is NeighboringRelation.REPLACE_ONE:
-            allowed = "cannot account for relation=replace_one; use accountant=pld"
-            raise ConfigError("accountant", self.name, allowed)
-        event = with_float_noise(event)
+        event = proved_event(self.name, event, relation, RENYI)
         epsilon, order = moments_epsilon(event, neighbours, delta, default_orders())
         if is_dense(order, SPARSE_ABOVE):
             return epsilon

@@ -8,14 +8,21 @@ from typing import ClassVar
 
 from dpsgd.accounting.accountant import Relation, checked_delta, neighbouring_relation
 from dpsgd.accounting.calibration import SolvesNoise
-from dpsgd.accounting.events import with_float_noise
 from dpsgd.accounting.library import DpEvent, pld_epsilon
 from dpsgd.accounting.loss import LossSize, loss_size
+from dpsgd.accounting.proved import ALL, COUNTED_OR_NOT, IN_PLACE, Proved, proved_event
 from dpsgd.errors import ConfigError
 
 _STEP_POINTS = 2**17
 _RUN_POINTS = 2**22
 _COARSEST = 1.0
+_PROVED: Proved = {
+    "gaussian": ALL,
+    "poisson": ALL,
+    "truncated": ALL,
+    "mixture": COUNTED_OR_NOT,
+    "fixed": IN_PLACE,
+}
 
 
 @dataclass(frozen=True)
@@ -42,12 +49,13 @@ class PLD(SolvesNoise):
         """Return an upper bound on ε; see :meth:`Accountant.epsilon`.
 
         Raises:
-            ConfigError: also for a δ below what double precision resolves over so many steps,
-                and for noise so small that no sensible grid spans the loss of one step.
+            ConfigError: also for an event and relation not in ``_PROVED``, for a δ below what
+                double precision resolves over so many steps, and for noise so small that no
+                sensible grid spans the loss of one step.
 
         """
         neighbours, delta = neighbouring_relation(relation), checked_delta(delta)
-        event = with_float_noise(event)
+        event = proved_event(self.name, event, relation, _PROVED)
         size = loss_size(event, neighbours)
         check_resolution(self.name, delta, size.steps)
         return pld_epsilon(event, neighbours, delta, _spacing(size, self.grid))

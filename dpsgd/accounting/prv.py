@@ -25,12 +25,19 @@ from dpsgd.accounting.library import (
     renyi_curve,
 )
 from dpsgd.accounting.pld import check_resolution
+from dpsgd.accounting.proved import COUNTED_OR_NOT, Proved, proved_event
 from dpsgd.accounting.prv_library import Release, grid_spacing, prv_epsilon
 from dpsgd.errors import ConfigError
 
 _MOST_POINTS = 2**19
 _FARTHEST = 1e4
 _DELTA_ERROR = 1e-3
+
+_PROVED: Proved = {
+    "gaussian": COUNTED_OR_NOT,
+    "poisson": COUNTED_OR_NOT,
+    "fixed": ("replace_special",),
+}
 
 
 @dataclass(frozen=True)
@@ -64,8 +71,7 @@ class PRV(SolvesNoise):
 
         """
         neighbours, delta = neighbouring_relation(relation), checked_delta(delta)
-        if neighbours is NeighboringRelation.REPLACE_ONE:
-            raise self._unable("relation=replace_one")
+        event = proved_event(self.name, event, relation, _PROVED)
         counts = dict[tuple[float, float], float]()
         for q, sigma, count in self._releases(event, 1):
             if sigma == 0:

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from dpsgd.accounting.accountant import Relation, checked_delta, neighbouring_relation
 from dpsgd.accounting.calibration import SolvesNoise
-from dpsgd.accounting.events import with_float_noise
 from dpsgd.accounting.library import DpEvent, NeighboringRelation, default_orders, rdp_epsilon
+from dpsgd.accounting.proved import COUNTED_OR_NOT, Proved, proved_event
 from dpsgd.accounting.renyi import CANONNE, best_order, orders_near
 from dpsgd.errors import ConfigError
 
@@ -22,6 +22,17 @@ _PUBLISHED_UP_TO = 15.0
 _THIN_FROM = 40.0
 _HIGHEST = 8192.0
 _RATIO = 1.15
+
+RENYI: Proved = {
+    "gaussian": COUNTED_OR_NOT,
+    "poisson": COUNTED_OR_NOT,
+    "joint_poisson": COUNTED_OR_NOT,
+    "fixed": ("replace_special",),
+    "selected": COUNTED_OR_NOT,
+}
+"""dp-accounting's Rényi DP refuses replace-one for sampled events and *ignores* it for others, so
+that it would print the ε of add-or-remove-one.
+"""
 
 
 @dataclass(frozen=True)
@@ -47,15 +58,11 @@ class RDP(SolvesNoise):
         """Return an upper bound on ε; see :meth:`Accountant.epsilon`.
 
         Raises:
-            ConfigError: also for replace-one, which dp-accounting's RDP refuses for sampled
-                events and ignores for others, so that it would print the ε of add-or-remove.
+            ConfigError: also for an event and relation not in ``RENYI``, replace-one among them.
 
         """
         neighbours, delta = neighbouring_relation(relation), checked_delta(delta)
-        if neighbours is NeighboringRelation.REPLACE_ONE:
-            allowed = "cannot account for relation=replace_one; use accountant=pld"
-            raise ConfigError("accountant", self.name, allowed)
-        event = with_float_noise(event)
+        event = proved_event(self.name, event, relation, RENYI)
         if self.orders is not None:
             return rdp_epsilon(event, neighbours, delta, self.orders)[0]
         epsilon, order = rdp_epsilon(event, neighbours, delta, default_orders())

@@ -104,7 +104,7 @@ def _train(
     trainer = Trainer(
         model=prepared.model, loss=prepared.loss, engine=cell.engine, rule=cell.clip,
         groups=prepared.groups, micro_batch=prepared.micro_batch, sampler=prepared.sampler,
-        combine=cell.sampling.combine if cell.clip.unit == "user" else None,
+        combine=prepared.sampler.combine,
         info=prepared.info, optim=cell.optim, mechanism=cell.settings.mechanism,
         noise_multiplier=plan.noise_multiplier, steps=plan.steps, streams=prepared.streams,
         device=cell.settings.device,

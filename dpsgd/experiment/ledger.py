@@ -12,13 +12,21 @@ from typing import Any
 
 import torch
 
-from dpsgd.accounting import ESTIMATES, estimates, format_delta, format_epsilon, unit_text
+from dpsgd.accounting import (
+    ESTIMATES,
+    estimates,
+    format_delta,
+    format_epsilon,
+    neighbours_text,
+    unit_text,
+)
 from dpsgd.clipping.rule import ClipRule, State
 from dpsgd.data.bundle import Bundle
 from dpsgd.engine.gradients import Engine
 from dpsgd.experiment.identity import RESULT_VERSION, cell_config, infinities_as_words
 from dpsgd.experiment.parts import plain
 from dpsgd.experiment.plan import Plan
+from dpsgd.sampling.sampler import Sampler
 from dpsgd.telemetry.off import Off
 
 LEDGER_VERSION = 1
@@ -27,8 +35,8 @@ SEEDED = (
     "Research runs only."
 )
 NEIGHBOURS = (
-    "two training splits that differ in one unit. How records were chosen for that split (split "
-    "by class, a thinned tail, the columns' vocabulary) is taken as given, not as private"
+    "How records were chosen for that split (split by class, a thinned tail, the columns' "
+    "vocabulary) is taken as given, not as private"
 )
 FLOATING_POINT = (
     "Noise is drawn in float32 or float64 by a Mersenne twister and Box-Muller; the accounting is "
@@ -46,10 +54,10 @@ def ledger_of(plan: Plan) -> dict[str, Any]:
         "run_key": prepared.run_key,
         "mechanism": settings.mechanism,
         "private": cell.private,
-        "unit": cell.clip.unit,
-        "unit_name": settings.unit_name or cell.clip.unit,
+        "unit": prepared.sampler.unit,
+        "unit_name": settings.unit_name or prepared.sampler.unit,
         "relation": settings.relation,
-        "neighbours": NEIGHBOURS,
+        "neighbours": f"{neighbours_text(settings.relation, prepared.sampler.unit)}. {NEIGHBOURS}",
         "n_units": prepared.sampler.n_units,
         "n_units_declared": "public",
         "delta": prepared.delta,
@@ -64,8 +72,10 @@ def ledger_of(plan: Plan) -> dict[str, Any]:
         "scale": infinities_as_words(cell.clip.scale(state).tolist()),
         "sampler": {
             **plain(cell.sampling),
+            **prepared.sampler.facts,
             "sampling_probability": prepared.sampler.sampling_probability,
             "expected_units": prepared.sampler.expected_units,
+            "stated": prepared.sampler.stated,
         },
         "steps_planned": prepared.steps,
         "stopped_by": plan.stopped_by,
@@ -193,7 +203,7 @@ def ledger_page(ledger: dict[str, Any]) -> str:
         ]
     )
     entries = "\n".join(
-        f"| {e['purpose']} | {e['noise_multiplier']:.6g} | {e['sampling_probability']:.6g} "
+        f"| {e['purpose']} | {e['noise_multiplier']:.6g} | {_q(e['sampling_probability'])} "
         f"| {e['steps']} | {e['draw_id']} | {e['stream_id']} |"
         for e in ledger["entries"]
     )
@@ -210,8 +220,8 @@ def ledger_page(ledger: dict[str, Any]) -> str:
         f"{ledger['n_units_declared']}\n"
         f"- Clipping rule: {rule}\n"
         f"- Scale (noise std is σ·scale, before division by expected_units): {scales}\n"
-        f"- Sampling: {sampler['name']}, q = {sampler['sampling_probability']:.6g}, "
-        f"expected_units = {sampler['expected_units']:g}\n"
+        f"- Sampling: {sampler['name']}, q = {_q(sampler['sampling_probability'])}, "
+        f"expected_units = {sampler['expected_units']:g}: {sampler['stated']}\n"
         f"- Steps: {_steps(ledger)}",
         "## Private queries\n\n| purpose | σ | q | steps | draw | stream |\n"
         f"|---|---|---|---|---|---|\n{entries}"
@@ -268,14 +278,14 @@ def _entries(plan: Plan) -> list[dict[str, Any]]:
     state = cell.clip.bind(prepared.groups, plan.noise_multiplier, prepared.sampler.expected_units)
     return [
         step_entry(
-            cell.clip, state, plan.noise_multiplier, prepared.sampler.sampling_probability,
-            plan.steps, prepared.streams.stream_id, cell.settings.relation,
+            cell.clip, state, plan.noise_multiplier, prepared.sampler, plan.steps,
+            prepared.streams.stream_id, cell.settings.relation,
         )
     ]  # fmt: skip
 
 
 def step_entry(
-    rule: ClipRule, state: State, noise_multiplier: float, sampling_probability: float, steps: int,
+    rule: ClipRule, state: State, noise_multiplier: float, sampler: Sampler, steps: int,
     stream_id: str, relation: str,
 ) -> dict[str, Any]:  # fmt: skip
     """Return the entry of all steps of a run: gradient and, if the rule asks any, its queries."""
@@ -283,13 +293,15 @@ def step_entry(
     return {
         "purpose": "gradient" if not queries else "gradient and clip query, one joint release",
         "noise_multiplier": noise_multiplier,
-        "sampling_probability": sampling_probability,
+        "sampling_probability": sampler.sampling_probability,
+        "sampling": dict(sampler.facts),
         "steps": steps,
         "draw_id": f"1-{steps}",
         "stream_id": stream_id,
-        "unit": rule.unit,
+        "unit": sampler.unit,
         "relation": relation,
-        "sensitivity": "Σ_g (w_g·n_g/scale_g)² + Σ_k (query_k/query_scale_k)² ≤ 1, every unit",
+        "sensitivity": "Σ_g (w_g·n_g/scale_g)² + Σ_k (query_k/query_scale_k)² ≤ 1, every "
+        + rule.unit,
         "query_scale": queries,
     }
 
@@ -302,6 +314,10 @@ def _estimates(plan: Plan) -> dict[str, float]:
         return {}
     event = prepared.sampler.event(plan.noise_multiplier, plan.steps)
     return infinities_as_words(estimates(event, prepared.delta))
+
+
+def _q(probability: float | None) -> str:
+    return "–" if probability is None else f"{probability:.6g}"
 
 
 def _shown(value: float | str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dpsgd.accounting import estimates
+from dpsgd.accounting import estimates, neighbours_text
 from dpsgd.experiment.ledger import (
     FLOATING_POINT,
     NEIGHBOURS,
@@ -34,9 +34,10 @@ def own_ledger(training: PrivateTraining) -> dict[str, Any]:
     budget, sampler = training.budget, training.sampler
     return {
         "ledger_version": 1, "run_key": training.streams.run_key, "mechanism": "private",
-        "private": True, "unit": training.rule.unit, "unit_name": training.rule.unit,
-        "relation": budget.relation, "neighbours": NEIGHBOURS, "n_units": sampler.n_units,
-        "n_units_declared": "public", "delta": training.delta,
+        "private": True, "unit": sampler.unit, "unit_name": sampler.unit,
+        "relation": budget.relation,
+        "neighbours": f"{neighbours_text(budget.relation, sampler.unit)}. {NEIGHBOURS}",
+        "n_units": sampler.n_units, "n_units_declared": "public", "delta": training.delta,
         "delta_why": "configured" if budget.delta else "n_units^-1.1, rounded to one digit",
         "epsilon": training.epsilon, "epsilon_target": budget.epsilon,
         "certified_by": training.accountant.name,
@@ -49,15 +50,15 @@ def own_ledger(training: PrivateTraining) -> dict[str, Any]:
         "clip_rule": plain(training.rule), "clip_groups": list(training.groups.names),
         "scale": training.rule.scale(training.state).tolist(),
         "sampler": {
-            "name": "poisson", "sampling_probability": sampler.sampling_probability,
-            "expected_units": sampler.expected_units,
+            **plain(training.sampling), **sampler.facts,
+            "sampling_probability": sampler.sampling_probability,
+            "expected_units": sampler.expected_units, "stated": sampler.stated,
         },
         "steps_planned": budget.steps, "stopped_by": "steps",
         "entries": [
             step_entry(
-                training.rule, training.state, training.noise_multiplier,
-                sampler.sampling_probability, budget.steps, training.streams.stream_id,
-                budget.relation,
+                training.rule, training.state, training.noise_multiplier, sampler, budget.steps,
+                training.streams.stream_id, budget.relation,
             )
         ],
         "not_covered": [

@@ -30,11 +30,11 @@ from dpsgd.errors import ConfigError, PrivacyError
 from dpsgd.experiment.files import write_json, write_text
 from dpsgd.experiment.ledger import ledger_page
 from dpsgd.experiment.own_ledger import own_ledger
-from dpsgd.experiment.own_parts import Budget, device_of, sampler_of, synthetic
+from dpsgd.experiment.own_parts import Budget, device_of, sampler_of, sampling_of, synthetic
 from dpsgd.experiment.parts import default_part, plain
 from dpsgd.experiment.remembered import Remembered
 from dpsgd.randomness import Streams
-from dpsgd.sampling.sampler import Draw
+from dpsgd.sampling.sampler import Draw, Sampling
 from dpsgd.training.loss import cross_entropy
 from dpsgd.training.micro import Capture, probed_row, shares
 from dpsgd.training.step import private_step
@@ -57,7 +57,10 @@ class PrivateTraining:
             ``[records]`` int64, with ``users`` users in all.
         users: the number of users, those without a record included; None with records as units.
         max_records_per_user: at most so many records of a drawn user enter a step.
-        combine: a user's gradient is the ``average`` or the ``sum`` of its records'.
+        combine: a user's gradient is the ``average`` (unless given) or the ``sum`` of its records'.
+        sampling: how batches are drawn, ``part("sampling/shuffled")``; Poisson unless given. It
+            holds the two settings above itself. ``poisson_capped_users`` protects users with a rule
+            whose unit is the record: ``records`` are the owners then, and ``users`` their number.
         loss: ``(outputs, targets) -> [rows]``; cross entropy unless given.
         engine: ``conf/engine/bookkeeping.yaml`` unless given; ``part("engine/bookkeeping",
             micro_batch=64, non_finite="drop")`` holds 64 rows of a batch at once, and leaves out
@@ -79,7 +82,8 @@ class PrivateTraining:
     def __init__(  # noqa: PLR0913  (a facade: one argument a decision)
         self, model: nn.Module, rule: ClipRule, budget: Budget, records: int | Tensor, *,
         users: int | None = None, max_records_per_user: int | None = None,
-        combine: Combine = "average", loss: Loss = cross_entropy, engine: Engine | None = None,
+        combine: Combine | None = None, sampling: Sampling | None = None,
+        loss: Loss = cross_entropy, engine: Engine | None = None,
         accountant: Accountant | None = None, seed: int | None = None,
         ledger: str | Path | None = None, device: str = "cpu", fingerprint: str | None = None,
     ) -> None:  # fmt: skip
@@ -97,8 +101,9 @@ class PrivateTraining:
                 "fingerprint", None, "a seed needs a fingerprint of data and code: the same noise "
                 "on other data can be subtracted away. Without a seed the system's own is used",
             )  # fmt: skip
-        self.combine: Combine | None = combine if rule.unit == "user" else None
-        self.sampler = sampler_of(rule, budget, records, users, max_records_per_user, combine)
+        self.sampling = sampling_of(sampling, max_records_per_user, combine)
+        self.sampler = sampler_of(rule, budget, records, users, self.sampling)
+        self.combine: Combine | None = self.sampler.combine
         self.delta = default_delta(self.sampler.n_units) if budget.delta is None else budget.delta
         check_delta(self.delta, self.sampler.n_units)
         self.groups = clip_groups(model, rule.granularity)
@@ -121,7 +126,7 @@ class PrivateTraining:
         self.device = device_of(model, device)
         self.streams = self._keyed(seed, fingerprint or "", records)
         self._fixed = FixedState.of(model)
-        self._taken = 0
+        self._taken, self._draw_at = 0, self.sampler.draws(self.streams)
         self._pending: Draw | None = None
         self._checked = self._broken = False
         self._micro_batch: int | None = None
@@ -135,8 +140,7 @@ class PrivateTraining:
         """Yield the record positions of each remaining step's batch; it may be empty."""
         while self._taken < self.budget.steps:
             self._check_whole()
-            draw = self.sampler.draw(self.streams.generator("sampling", self._taken + 1))
-            self._pending = draw
+            draw = self._pending = self._draw_at(self._taken + 1)
             yield draw.records
             if self._pending is not None:
                 raise PrivacyError(
@@ -224,8 +228,8 @@ class PrivateTraining:
     def _keyed(self, seed: int | None, fingerprint: str, records: int | Tensor) -> Streams:
         owners = records.tolist() if isinstance(records, Tensor) else records
         described = repr((
-            plain(self.rule), self.budget, self.noise_multiplier, self.groups, self.combine, owners,
-            self.sampler.n_units, fingerprint,
+            plain(self.rule), self.budget, self.noise_multiplier, self.groups, owners,
+            plain(self.sampling), self.sampler.n_units, fingerprint,
             plain(self.engine) if is_dataclass(self.engine) else type(self.engine).__name__,
         ))  # fmt: skip
         digest = hashlib.sha256(described.encode())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +13,7 @@ from dpsgd.engine.gradients import Combine
 from dpsgd.engine.probing import quiet
 from dpsgd.engine.rows import Batch, take, tensors, tree_map_rows
 from dpsgd.errors import ConfigError
-from dpsgd.sampling.poisson import Poisson
+from dpsgd.sampling import CappedUsers, Owners, Poisson, Sampler, Sampling
 
 PROBED = 32
 """Rows of the synthetic batch that the model must pass before its first private step."""
@@ -35,20 +34,38 @@ class Budget:
 
 
 def sampler_of(
-    rule: ClipRule, budget: Budget, records: int | Tensor, users: int | None, most: int | None,
-    combine: Combine,
-) -> Any:  # fmt: skip
+    rule: ClipRule, budget: Budget, records: int | Tensor, users: int | None, sampling: Sampling
+) -> Sampler:
     """Return the sampler of ``records`` records, or of ``users`` users that own them."""
-    poisson = Poisson("poisson", most, combine)
-    if rule.unit == "record":
+    if rule.unit == "record" and not isinstance(sampling, CappedUsers):
         if users is not None or isinstance(records, Tensor):
-            raise ConfigError("users", users, "needs a rule with unit=user; records are units here")
-        return poisson.records(records, budget.batch)
+            raise ConfigError(
+                "users", users, "needs a rule with unit=user, or sampling=poisson_capped_users; "
+                "records are units here",
+            )  # fmt: skip
+        return sampling.records(records, budget.batch)
     if users is None or not isinstance(records, Tensor):
-        raise ConfigError("users", users, "unit=user needs records=[owner of each] and users=count")
+        raise ConfigError(
+            "users", users, "to protect users needs records=[owner of each] and users=count"
+        )
     if len(records) and not 0 <= int(records.min()) <= int(records.max()) < users:
         raise ConfigError("records", "owners", f"must be users 0 to {users - 1}")
-    return poisson.users(records.cpu(), users, budget.batch)
+    if rule.unit == "record":
+        return sampling.records(len(records), budget.batch, Owners(records.cpu(), users))
+    return sampling.users(records.cpu(), users, budget.batch)
+
+
+def sampling_of(sampling: Sampling | None, most: int | None, combine: Combine | None) -> Sampling:
+    """Return ``sampling``, or Poisson with this cap and combination if there is none.
+
+    Raises ConfigError for a cap or combination beside a ``sampling``, which has its own.
+    """
+    if sampling is None:
+        return Poisson("poisson", most, combine or "average")
+    for key, value in (("max_records_per_user", most), ("combine", combine)):
+        if value is not None:
+            raise ConfigError(key, value, "is a setting of sampling here: part('sampling/...')")
+    return sampling
 
 
 def synthetic(model: nn.Module, inputs: Batch, targets: Batch) -> tuple[Batch, Batch]:

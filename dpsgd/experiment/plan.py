@@ -39,7 +39,7 @@ from dpsgd.experiment.settings import Cell, baseline
 from dpsgd.models.shape import DataShape
 from dpsgd.noise import check_positive
 from dpsgd.randomness import Streams
-from dpsgd.sampling.poisson import PoissonSampler, UserPoissonSampler
+from dpsgd.sampling.sampler import Owners, Sampler
 from dpsgd.slices import SliceTable
 from dpsgd.slices.units import by_user
 from dpsgd.training.loss import cross_entropy
@@ -66,7 +66,7 @@ class Prepared:
     slices: SliceTable
     run_key: str
     baseline_key: str
-    sampler: PoissonSampler | UserPoissonSampler
+    sampler: Sampler
     steps: int
     delta: float
     delta_why: str
@@ -105,7 +105,7 @@ def prepare(cell: Cell) -> Prepared:
     bundle = _load(cell)
     sampler = _sampler(cell, bundle)
     n_units = sampler.n_units
-    steps = settings.steps or math.ceil(settings.epochs * n_units / settings.batch)
+    steps = settings.steps or sampler.steps(settings.epochs)
     delta = settings.delta or default_delta(n_units)
     check_delta(delta, n_units)
     why = "configured" if settings.delta else "n_units^-1.1, rounded down to one digit"
@@ -138,18 +138,19 @@ def _load(cell: Cell) -> Bundle:
     return replace(bundle, fingerprint=hashlib.sha256(json.dumps(facts).encode()).hexdigest())
 
 
-def _sampler(cell: Cell, bundle: Bundle) -> PoissonSampler | UserPoissonSampler:
-    batch = cell.settings.batch
+def _sampler(cell: Cell, bundle: Bundle) -> Sampler:
+    batch, user = cell.settings.batch, bundle.train.user
+    owners = None if user is None else Owners(torch.from_numpy(user), len(bundle.users))
     try:
         if cell.clip.unit == "record":
-            return cell.sampling.records(len(bundle.train), batch)
-        if bundle.train.user is None:
+            return cell.sampling.records(len(bundle.train), batch, owners)
+        if owners is None:
             raise ConfigError(
                 "clip.unit", "user",
                 f"data={bundle.name} knows of no users; name their column (data.user=...), or "
                 "partition the records: users=dirichlet",
             )  # fmt: skip
-        return cell.sampling.users(torch.from_numpy(bundle.train.user), len(bundle.users), batch)
+        return cell.sampling.users(owners.user, owners.count, batch)
     except ConfigError as error:
         outer = error.key in ("batch", "clip.unit")
         raise error if outer else error.under("sampling") from None

@@ -19,7 +19,7 @@ from dpsgd.errors import ConfigError, did_you_mean
 from dpsgd.experiment.parts import build_as, build_part
 from dpsgd.experiment.tracker import Tracker
 from dpsgd.models.shape import ModelSource
-from dpsgd.sampling.poisson import Poisson
+from dpsgd.sampling.sampler import Sampling
 from dpsgd.slices import SliceSet
 from dpsgd.training.optim import NOISED, SGD, Mechanism
 
@@ -82,7 +82,7 @@ class Cell:
     model: ModelSource
     slices: SliceSet
     users: Users
-    sampling: Poisson
+    sampling: Sampling
     accountant: Accountant
     engine: Engine
     telemetry: Any

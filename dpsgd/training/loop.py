@@ -33,8 +33,8 @@ from dpsgd.training.step import NonFiniteError, Step, private_step
 class Trainer:
     """Everything that training needs, decided before the first step.
 
-    ``combine`` None: records are the units; else a unit is a user, whose rows' gradients are added
-    or averaged. ``info`` holds what the rule may know of each unit, ``[n_units, ...]``. At most
+    ``combine``, the sampler's, None: records are clipped; else users, whose rows' gradients are
+    added or averaged. ``info`` holds what the rule may know of each of those. At most
     ``micro_batch`` rows are held at once (None: all of a draw), but a unit is never split.
     """
 
@@ -70,8 +70,9 @@ class Trainer:
         optimizer = self.optim.build(trained, self.mechanism)
         fixed = FixedState.of(self.model)
         self.model.train()
+        draw_at = self.sampler.draws(self.streams)
         for step in range(1, self.steps + 1):
-            draw = self.sampler.draw(self.streams.generator("sampling", step))
+            draw = draw_at(step)
             wants_bias = recorder.wants_bias(step)
             batches = self._captured(inputs, targets, draw, step)
             result = self._step(batches, state, step, split, draw, raw=wants_bias)
