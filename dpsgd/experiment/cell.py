@@ -183,6 +183,7 @@ def _with_heartbeat(progress: Progress, status: Status, every: float = 5.0) -> P
 
     def step(number: int, loss: float, clip_fraction: float | None) -> None:
         nonlocal last
+        status.at(number)
         progress(number, loss, clip_fraction)
         if time.monotonic() - last > every:
             last = time.monotonic()

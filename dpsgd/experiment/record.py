@@ -46,6 +46,10 @@ class Status:
         }  # fmt: skip
         self._write()
 
+    def at(self, step: int) -> None:
+        """Remember that ``step`` was taken; written with the next thing that is."""
+        self._value["step"] = step
+
     def beat(self, step: int) -> None:
         """Say that the run is alive, at ``step``."""
         self._value |= {"heartbeat": now(), "step": step}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +26,9 @@ def at_the_end(cell: Mapping[str, Any], model_sha256: str, runs: Path) -> dict[s
 
 def of_the_folder(cell: Mapping[str, Any], model_sha256: str, runs: Path) -> dict[str, Any]:
     """Return what all finished runs below ``runs`` on the same data say."""
-    others = [other for _, other in _same_data(cell, runs)]
-    counts = {
-        kind: sum(bool(other["private"]) == (kind == "private") for other in others)
-        for kind in ("private", "diagnostic")
-    }
+    others = list(_same_data(cell, runs))
     scope = {"scope": "all finished runs on these data in the runs folder"}
-    return scope | _evidence(cell, model_sha256, others, counts)
+    return scope | _evidence(cell, model_sha256, others, _counts(others))
 
 
 def again(stored: Mapping[str, Any], cell: Mapping[str, Any], runs: Path) -> dict[str, Any] | None:
@@ -41,7 +37,8 @@ def again(stored: Mapping[str, Any], cell: Mapping[str, Any], runs: Path) -> dic
     if any(other is None for other in others):
         return None
     known = [other for other in others if other is not None]
-    found = _evidence(cell, stored["model_sha256"], known, stored["same_data"])
+    counts = None if stored["same_data"] is None else _counts(known)
+    found = _evidence(cell, stored["model_sha256"], known, counts)
     return {"scope": stored["scope"]} | found
 
 
@@ -63,14 +60,19 @@ def _evidence(
     }
 
 
-def _same_data(cell: Mapping[str, Any], runs: Path) -> Iterable[tuple[Path, dict[str, Any]]]:
+def _counts(others: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    private = [bool(other["private"]) for other in others]
+    return {"private": sum(private), "diagnostic": len(private) - sum(private)}
+
+
+def _same_data(cell: Mapping[str, Any], runs: Path) -> Iterator[dict[str, Any]]:
     own = _fingerprint(runs / str(cell["run_key"]))
     for file in sorted(runs.glob(f"*/{schema.CELL_FILE}")):
         other = finished(file.parent)
         if other is None or other["run_key"] == cell["run_key"]:
             continue
         if file.parent.name == other["run_key"] and _fingerprint(file.parent) == own:
-            yield file.parent, other
+            yield other
 
 
 def _fingerprint(folder: Path) -> Any:
