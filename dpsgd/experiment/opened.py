@@ -83,7 +83,8 @@ def run_folder(run: Path, runs_dir: Path) -> Path:
     """Return the folder of a run, given it or the first digits of its key. Raises ConfigError."""
     if (run / schema.STATUS_FILE).exists() or (run / schema.LEDGER_FILE).exists():
         return run
-    found = sorted(f.parent for f in runs_dir.glob(f"{run.name}*/{schema.STATUS_FILE}"))
+    kinds = (schema.STATUS_FILE, schema.LEDGER_FILE)
+    found = sorted({f.parent for kind in kinds for f in runs_dir.glob(f"{run.name}*/{kind}")})
     if len(found) == 1:
         return found[0]
     keys = ", ".join(f.name for f in found[:5]) if found else "none"
