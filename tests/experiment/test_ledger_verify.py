@@ -3,10 +3,12 @@
 import shutil
 
 import pytest
+import torch
 from ledgers import Folder, entry_event
 
 from analysis import schema
-from dpsgd import ConfigError, PrivacyError, train
+from dpsgd import Budget, ConfigError, PrivacyError, PrivateTraining, part, train
+from dpsgd.accounting.merging import noise_of
 from dpsgd.experiment.files import read_json
 from dpsgd.experiment.ledger.composed import composed_event
 from dpsgd.experiment.plan import prepare, solve
@@ -56,11 +58,9 @@ def test_the_entries_alone_are_the_event_of_the_sampler(trained):
     ledger = read_json(trained / schema.LEDGER_FILE)
     assert [one["purpose"] for one in ledger["entries"]] == ["gradient", "clip query"]
     whole = composed_event(ledger)
-    expected = plan.prepared.sampler.event(plan.noise_multiplier, plan.steps)
-    assert (whole.count, whole.event.sampling_probability) == (
-        expected.count, expected.event.sampling_probability,
-    )  # fmt: skip
-    assert whole.event.event.noise_multiplier == pytest.approx(plan.noise_multiplier, rel=1e-12)
+    expected = plan.prepared.sampler.event(noise_of(whole), plan.steps)
+    assert whole == expected
+    assert noise_of(whole) == pytest.approx(plan.noise_multiplier, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", SEALED)
@@ -321,6 +321,25 @@ def test_a_killed_run_is_consistent_and_not_finished_and_its_repeat_is_charged_o
     assert verdict.holds
     assert verdict.state.startswith("FINISHED")
     assert any("charged once" in remark for remark in verdict.findings.remarks)
+
+
+def test_an_accountant_of_ones_own_is_held_against_pld(run):
+    def change(value):
+        value["accountant"] = {"_target_": "mine.Accountant", "name": "pld"}
+        value["epsilon"] = value["epsilon_by_accountant"]["pld"] = 1.0
+
+    run.ledger(change)
+    assert "ε beside that of pld" in mismatches(run.path)
+
+
+def test_the_ledger_of_a_loop_of_ones_own_holds_until_it_is_touched(tmp_path):
+    budget = Budget(epsilon=2.0, delta=1e-3, steps=5, batch=20)
+    model = torch.nn.Linear(6, 3)
+    PrivateTraining(model, part("clip/adaptive"), budget, records=200, ledger=tmp_path)
+    verdict = verify(tmp_path)
+    assert verdict.holds, [str(m) for m in verdict.findings.mismatches]
+    Folder(tmp_path).ledger(lambda v: v.update(epsilon=1.0))
+    assert {"page", "ε of the entries by pld"} <= set(mismatches(tmp_path))
 
 
 def test_another_release_from_the_streams_of_an_earlier_attempt_is_refused(run):

@@ -25,6 +25,7 @@ BELOW = 0.05
 """How far below PLD, which is nearly exact, another upper bound may seem to be."""
 
 _WHERE = schema.LEDGER_FILE
+_COMPARED: tuple[Accountant, ...] = (PLD("pld", 1e-4), RDP("rdp", None))
 
 
 def check_numbers(ledger: Mapping[str, Any], findings: Findings) -> None:
@@ -60,6 +61,7 @@ def _check_certified(ledger: Mapping[str, Any], event: DpEvent, findings: Findin
         findings.remarks.append(f"{name} is no accountant of this project: it was not asked again")
         return None
     findings.equal("certified_by", _WHERE, accountant.name, name)
+    findings.that(accountant.certifies, "certifies", _WHERE, "an upper bound on ε", name)
     epsilon = accountant.epsilon(event, ledger["relation"], ledger["delta"])
     findings.near(f"ε of the entries by {name}", _WHERE, epsilon, stated, SAME)
     return epsilon
@@ -70,8 +72,11 @@ def _check_second(
 ) -> None:
     """Ask the others: each must give the number listed, and no bound may lie clearly below PLD."""
     relation, delta, stated = ledger["relation"], ledger["delta"], ledger["epsilon"]
+    asked = None if certified is None else ledger["certified_by"]
     found: dict[str, float] = {}
-    for other in _others(ledger["certified_by"]):
+    for other in _COMPARED:
+        if other.name == asked:
+            continue
         try:
             found[other.name] = other.epsilon(event, relation, delta)
         except ConfigError as error:
@@ -81,27 +86,26 @@ def _check_second(
         if listed is not None:
             what = f"ε of the entries by {other.name}"
             findings.near(what, _WHERE, found[other.name], listed, SAME)
-    if ledger["certified_by"] != "pld" and "pld" in found:
-        least = found["pld"] * (1 - BELOW)
-        findings.that(stated >= least, "ε beside pld", _WHERE, f"at least {least:.6g}", stated)
-    elif certified is not None:
-        if not found:
-            # Where Rényi accounting cannot answer, the same method on another grid still can.
-            found["pld on another grid"] = PLD("pld", 3e-4).epsilon(event, relation, delta)
-        for name, epsilon in found.items():
-            least = stated * (1 - BELOW)
-            findings.that(
-                epsilon >= least, f"ε by {name}, a second opinion", _WHERE,
-                f"at least {least:.6g}", epsilon,
-            )  # fmt: skip
-    if found:
-        opinions = ", ".join(f"{name} {epsilon:.4g}" for name, epsilon in found.items())
-        findings.remarks.append(f"second opinion: {opinions}")
+    if asked == "pld" and not found:
+        # Where Rényi accounting cannot answer, the same method on another grid still can.
+        found["pld on another grid"] = PLD("pld", 3e-4).epsilon(event, relation, delta)
+    for name, epsilon in found.items():
+        _check_opinion(name, epsilon, stated, asked, findings)
 
 
-def _others(certified_by: str) -> list[Accountant]:
-    known: list[Accountant] = [PLD("pld", 1e-4), RDP("rdp", None)]
-    return [accountant for accountant in known if accountant.name != certified_by]
+def _check_opinion(
+    name: str, epsilon: float, stated: float, asked: str | None, findings: Findings
+) -> None:
+    """Two upper bounds: PLD is nearly exact, so that neither may lie clearly below it."""
+    findings.remarks.append(f"second opinion: {name} {epsilon:.4g}")
+    if asked == "pld":
+        low, high, what = epsilon, stated, f"ε by {name}, a second opinion"
+    elif name == "pld":
+        low, high, what = stated, epsilon, "ε beside that of pld"
+    else:
+        return
+    least = high * (1 - BELOW)
+    findings.that(low >= least, what, _WHERE, f"at least {least:.6g}", low)
 
 
 def _shipped(stored: Any) -> Accountant | None:
