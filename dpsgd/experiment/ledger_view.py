@@ -47,8 +47,9 @@ def write_shown_page(folder: Path) -> str:
 def verdict_lines(verdict: Verdict) -> Iterator[str]:
     """Yield what was found of one run: one line a mismatch."""
     ledger, findings = verdict.ledger, verdict.findings
-    word = "holds" if verdict.holds else f"DOES NOT HOLD: {len(findings.mismatches)} mismatches"
-    yield f"{verdict.folder.name}: {word} ({findings.checked} comparisons)"
+    checked = f"{findings.checked} comparisons"
+    failed = f"DOES NOT HOLD ({len(findings.mismatches)} of {checked})"
+    yield f"{verdict.folder.name}: {f'holds ({checked})' if verdict.holds else failed}"
     yield f"  {_guarantee(ledger)}"
     yield from _indented(verdict.state)
     for mismatch in findings.mismatches:

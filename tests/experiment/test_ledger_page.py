@@ -69,7 +69,7 @@ def test_shown_later_it_has_what_the_sweep_knows(sweep):
     first, _ = sweep
     text = " ".join(shown_page(first).split())
     assert re.search(r"all else but the seed equal: C=1 \S+, C=3 \S+ \(mean of 2 seeds\)", text)
-    assert "2 other private runs and 1 diagnostics" in text
+    assert "other runs on these data: 2 private, 1 with ε = ∞" in text
     assert (
         "Non-private baseline: beside it; its numbers are themselves a release with ε = ∞" in text
     )

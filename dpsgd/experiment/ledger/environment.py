@@ -11,10 +11,9 @@ from typing import Any
 
 import torch
 
-import dpsgd
-
 NOT_A_CHECKOUT = "not a checkout"
-_PACKAGE = Path(dpsgd.__file__).resolve().parent
+_ROOT = Path(__file__).resolve().parents[3]
+"""The folder that holds the package: of a checkout its top, of a wheel site-packages."""
 _CODE = ("dpsgd", "analysis", "conf", "pyproject.toml")
 """Where a change that is not committed could change a result."""
 
@@ -42,7 +41,11 @@ def code_state() -> dict[str, Any]:
     ``commit`` is "not a checkout" for an installed wheel, and where git does not know the package.
     Asked once a process: what was imported is what counts.
     """
-    return {"version": dpsgd.__version__, **_git(_PACKAGE.parent)}
+    try:
+        version = importlib.metadata.version("clipping-atlas")
+    except importlib.metadata.PackageNotFoundError:
+        version = "not installed"
+    return {"version": version, **_git(_ROOT)}
 
 
 def _git(root: Path) -> dict[str, Any]:

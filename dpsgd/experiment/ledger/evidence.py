@@ -50,6 +50,7 @@ def _evidence(
     return {
         "model_sha256": model_sha256,
         "label": cell["label"],
+        "lr_scale": cell["lr_scale"],
         "sources": sorted(str(other["run_key"]) for other in others),
         "recall_by_norm": _recall_by_norm(cell, others),
         "calibration": _calibration(cell),

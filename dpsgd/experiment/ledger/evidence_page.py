@@ -35,7 +35,7 @@ def evidence_section(ledger: Mapping[str, Any], evidence: Mapping[str, Any] | No
     what = f"{evidence['label']}, test split.{raw} From {evidence['scope']}."
     model = f"Model: model.pt, SHA-256 {evidence['model_sha256']}."
     points = [
-        _tail(ledger, evidence["recall_by_norm"]),
+        _tail(evidence["recall_by_norm"], evidence["lr_scale"]),
         _calibration(evidence["calibration"]),
         "Memorisation: not measured.",
         _tuning(evidence["same_data"]),
@@ -48,14 +48,14 @@ def evidence_section(ledger: Mapping[str, Any], evidence: Mapping[str, Any] | No
     return "\n\n".join(found)
 
 
-def _tail(ledger: Mapping[str, Any], rows: list[Mapping[str, Any]]) -> str:
+def _tail(rows: list[Mapping[str, Any]], lr_scale: str) -> str:
     what = "Recall of rare classes against C"
     if not rows:
         return f"{what}: not measured."
     shown = ", ".join(f"C={r['norm']:g} {r['value']:.3f}{_seeds(r['seeds'])}" for r in rows)
     if len(rows) == 1:
         return f"{what}: not measured at another C; {shown}."
-    return f"{what}, all else but the seed equal: {shown}."
+    return f"{what}, all else but the seed equal: {shown} (optim.lr_scale={lr_scale})."
 
 
 def _seeds(count: int) -> str:
@@ -82,8 +82,8 @@ def _tuning(counts: Mapping[str, int] | None) -> str:
     if not private and not diagnostic:
         return "Budget of tuning: no other finished run on these data in the runs folder."
     return (
-        f"Budget of tuning: {private} other private runs and {diagnostic} diagnostics (ε = ∞) on "
-        "these data. What informed this run's settings counts: `python -m dpsgd.ledger compose`."
+        f"Budget of tuning: other runs on these data: {private} private, {diagnostic} with ε = ∞. "
+        "Those that informed this one's settings count: `python -m dpsgd.ledger compose`."
     )
 
 

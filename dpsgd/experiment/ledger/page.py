@@ -16,11 +16,11 @@ def ledger_page(ledger: Mapping[str, Any], evidence: Mapping[str, Any] | None = 
     sections = [
         f"# Privacy ledger of run {ledger['run_key']}",
         paragraph(_verdict(ledger)),
-        quote(ledger["randomness"]),
+        *([quote(ledger["randomness"])] if ledger["private"] else []),
         "## What is protected\n\n" + bullets(_protected(ledger)),
         "## Mechanisms\n\n" + _mechanisms(ledger),
         "## ε by accountant\n\n" + _accountants(ledger),
-        "## Not covered by ε\n\n" + bullets(ledger["not_covered"]),
+        "## Not covered by ε\n\n" + bullets(_not_covered(ledger)),
         "## Data\n\n" + bullets(_data(ledger)),
         "## Randomness and arithmetic\n\n" + bullets([ledger["keying"], ledger["floating_point"]]),
         "## Quality evidence\n\n" + evidence_section(ledger, evidence),
@@ -44,7 +44,14 @@ def _verdict(ledger: Mapping[str, Any]) -> str:
     )
 
 
+def _not_covered(ledger: Mapping[str, Any]) -> list[str]:
+    bare = [] if ledger["private"] else ["the parameters of the model themselves"]
+    return [*bare, *ledger["not_covered"]]
+
+
 def _protected(ledger: Mapping[str, Any]) -> list[str]:
+    if not ledger["private"]:
+        return ["Nothing: no bound holds.", f"n = {ledger['n_units']} units.", _steps(ledger)]
     return [
         f"Neighbours: {ledger['neighbours']}.",
         f"n = {ledger['n_units']} units, declared {ledger['n_units_declared']}. "
@@ -55,7 +62,7 @@ def _protected(ledger: Mapping[str, Any]) -> list[str]:
 
 def _steps(ledger: Mapping[str, Any]) -> str:
     covered, planned = ledger["steps"], ledger["steps_planned"]
-    if not ledger["entries"]:
+    if not ledger["private"]:
         return f"{planned} steps planned."
     most = "" if covered == planned else f"; the budget ends before the {planned} that were asked"
     return f"ε is that of {covered} steps, fixed before the first, however many were taken{most}."
@@ -68,7 +75,7 @@ def _mechanisms(ledger: Mapping[str, Any]) -> str:
     sampler = ledger["sampler"]
     facts = [f"Clipping rule: {rule}.", f"Sampling: {_sampling(sampler)}."]
     if not ledger["entries"]:
-        return bullets(facts) + "\n\n" + "None: nothing in this run is noised under a bound."
+        return bullets([*facts, "Nothing in this run is noised under a bound."])
     facts += [
         f"Envelope, for every unit: {ledger['envelope']}. Noise has standard deviation σ·scale, "
         f"before division by expected_units; σ = {ledger['noise_multiplier']:.6g}. Scale at the "

@@ -93,7 +93,7 @@ def _check_event(
     except (ConfigError, TypeError, AttributeError, RuntimeError) as error:
         findings.remarks.append(f"the sampler's event was not rebuilt: {error}")
         return
-    findings.equal(f"entries[{place}].event", _WHERE, event, one["event"])
+    findings.nested(f"entries[{place}].event", _WHERE, event, one["event"])
     q = sampler.sampling_probability
     findings.equal(f"entries[{place}].sampling_probability", _WHERE, q,
                    one["sampling_probability"])  # fmt: skip

@@ -53,6 +53,15 @@ class Findings:
         if not holds:
             self.mismatches.append(Mismatch(what, where, _short(expected), _short(found)))
 
+    def nested(self, what: str, where: str, expected: Any, found: Any) -> None:
+        """Compare two values of JSON, mapping inside mapping, so that what differs is named."""
+        if not (isinstance(expected, Mapping) and isinstance(found, Mapping)):
+            self.equal(what, where, expected, found)
+            return
+        for key in dict.fromkeys([*expected, *found]):
+            left, right = expected.get(key, _MISSING), found.get(key, _MISSING)
+            self.nested(f"{what}.{key}", where, left, right)
+
     def items(
         self, what: str, where: str, expected: Mapping[str, Any], found: Mapping[str, Any]
     ) -> None:
