@@ -21,6 +21,11 @@ Info: TypeAlias = Mapping[str, Tensor]
 
 Unit: TypeAlias = Literal["record", "user"]
 Granularity: TypeAlias = Literal["all", "layer", "tensor"]
+ReleasePurpose: TypeAlias = Literal[
+    "gradient", "clip query", "slice telemetry", "validation", "early stopping", "selection",
+    "tuning", "checkpoint",
+]  # fmt: skip
+"""What a release is for: the closed list of the ledger."""
 
 NORM_FLOOR = 1e-12
 """A rule divides by max(n, NORM_FLOOR), never by less.
@@ -91,6 +96,17 @@ class ClipRule(abc.ABC):
     def query_scale(self, state: State) -> Tensor:
         """Return the declared scale ``[k]`` of the queries, or ``[1]`` for all of them."""
         return torch.zeros(0, dtype=torch.float64)
+
+    def shares(self, state: State) -> Mapping[ReleasePurpose, float]:
+        """Return which part of the envelope each release of a step takes; they add up to 1.
+
+        A release of share s alone is a Gaussian of multiplier σ/√s. Queries take ``state["share"]``
+        (see ``shares.py``); those of a rule that keeps no share are told as part of the gradient.
+        """
+        if "share" not in state:
+            return {"gradient": 1.0}
+        asked = float(state["share"])
+        return {"gradient": 1 - asked, "clip query": asked}
 
     def update(self, state: State, answer: Tensor) -> State:
         """Return the next state from ``answer`` ``[k]``, noised sum / ``expected_units``."""

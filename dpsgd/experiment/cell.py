@@ -16,10 +16,12 @@ from dpsgd.errors import PrivacyError
 from dpsgd.experiment.files import check_folder, read_json, write_json, write_text, write_whole
 from dpsgd.experiment.ledger import (
     check_attempt,
+    check_same_release,
     holdout_is_public,
     ledger_of,
     ledger_page,
 )
+from dpsgd.experiment.ledger.evidence import at_the_end
 from dpsgd.experiment.plan import Plan, Prepared, solve
 from dpsgd.experiment.record import (
     Status,
@@ -29,6 +31,7 @@ from dpsgd.experiment.record import (
     write_config,
     write_table,
 )
+from dpsgd.experiment.seal import sha256
 from dpsgd.metrics import evaluate_scores
 from dpsgd.slices.units import by_user
 from dpsgd.training.evaluate import scores
@@ -69,25 +72,39 @@ def run_cell(prepared: Prepared, runs: Path, progress: Callable[[Plan], Progress
         tracker.open(runs)
         return Outcome(folder, done, ledger, True, tracker.upload(folder, done))
     device = prepared.cell.settings.device
-    reason = check_attempt(read_json(folder / schema.LEDGER_FILE), folder, device)
+    before = read_json(folder / schema.LEDGER_FILE)
+    reason = check_attempt(before, folder, device)
     if reason:
         raise PrivacyError(reason)
     plan = solve(prepared, runs / ".cache")
     tracker.open(runs)
     ledger = ledger_of(plan)
+    reason = check_same_release(before, ledger, folder)
+    if reason:
+        raise PrivacyError(reason)
     status = Status(folder)
     try:
         # The ledger is on disk, in full, before any parameter changes.
         write_config(folder, plan)
         write_json(folder / schema.LEDGER_FILE, ledger)
-        write_text(folder / schema.LEDGER_PAGE, ledger_page(ledger))
+        write_page(folder, ledger, None)
         cell = _train(plan, folder, status, progress(plan), started)
         write_json(folder / schema.CELL_FILE, cell)
+        write_page(folder, ledger, at_the_end(cell, sha256(folder / schema.MODEL_FILE), runs))
         status.finish(plan.stopped_by, plan.steps)
     except BaseException as error:
         status.fail(error)
         raise
     return Outcome(folder, cell, ledger, False, tracker.upload(folder, cell))
+
+
+def write_page(folder: Path, ledger: dict[str, Any], evidence: dict[str, Any] | None) -> None:
+    """Write the page of a ledger, and the evidence that it shows, if any is known yet."""
+    if evidence is None:
+        (folder / schema.EVIDENCE_FILE).unlink(missing_ok=True)
+    else:
+        write_json(folder / schema.EVIDENCE_FILE, evidence)
+    write_text(folder / schema.LEDGER_PAGE, ledger_page(ledger, evidence))
 
 
 def _train(
@@ -166,6 +183,7 @@ def _with_heartbeat(progress: Progress, status: Status, every: float = 5.0) -> P
 
     def step(number: int, loss: float, clip_fraction: float | None) -> None:
         nonlocal last
+        status.at(number)
         progress(number, loss, clip_fraction)
         if time.monotonic() - last > every:
             last = time.monotonic()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from dpsgd.experiment.own_code import own_code
@@ -37,21 +38,40 @@ def run_key(cell: Cell, fingerprint: str) -> str:
     user's own enter with the SHA-256 of their files: an edited model that kept its key would draw
     the same noise for another sum, and the two could be subtracted.
     """
+    return key_of(cell_config(cell), fingerprint, RESULT_VERSION, own_code_of(cell))
+
+
+def key_of(
+    config: Mapping[str, Any], fingerprint: str, result_version: object, own: Mapping[str, str]
+) -> str:
+    """Return the run key of a whole configuration, as ``config.yaml`` holds it, of these data, of
+    this version of the code, and of the user's own code ``own`` (module to SHA-256).
+    """
     identity = {
-        "config": _result_config(cell),
+        "config": result_config(config),
         "data": fingerprint,
-        "result_version": RESULT_VERSION,
-        "own_code": own_code(_targets(_result_config(cell))),
+        "result_version": result_version,
+        "own_code": own,
     }
     # Python writes Infinity without quotes, so that it is not the word "inf".
     text = json.dumps(identity, sort_keys=True, ensure_ascii=True, allow_nan=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def own_code_of(cell: Cell) -> dict[str, str]:
+    """Return the user's own modules behind a cell, with the SHA-256 of their files."""
+    return own_code(_targets(result_config(cell_config(cell))))
+
+
 def flat_config(cell: Cell) -> dict[str, Any]:
     """Return ``config.<dotted key>`` to scalar for every setting that can change a result."""
-    config = infinities_as_words(_result_config(cell))
-    return {f"config.{key}": value for key, value in _flatten(config, "")}
+    return flat(cell_config(cell))
+
+
+def flat(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``flat_config`` of a whole configuration, as ``config.yaml`` holds it."""
+    words = infinities_as_words(result_config(config))
+    return {f"config.{key}": value for key, value in _flatten(words, "")}
 
 
 def infinities_as_words(value: Any) -> Any:
@@ -65,11 +85,12 @@ def infinities_as_words(value: Any) -> Any:
     return value
 
 
-def _result_config(cell: Cell) -> dict[str, Any]:
-    config = {name: value for name, value in cell_config(cell).items() if name not in NOT_RESULTS}
+def result_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a configuration without what may differ between two cells that are the same run."""
+    kept = {name: value for name, value in config.items() if name not in NOT_RESULTS}
     # Data count by their content, which the fingerprint holds, wherever they lie.
-    config["data"] = {k: v for k, v in config["data"].items() if k not in PATHS}
-    return config
+    kept["data"] = {k: v for k, v in config["data"].items() if k not in PATHS}
+    return kept
 
 
 def _targets(value: Any) -> list[str]:

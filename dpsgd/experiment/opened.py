@@ -68,7 +68,7 @@ def load(run: str | Path, runs_dir: str | Path = "runs") -> Run:
 
     Raises ConfigError if there is no such run, more than one, or one that did not finish.
     """
-    folder = _folder(Path(run), Path(runs_dir))
+    folder = run_folder(Path(run), Path(runs_dir))
     cell = finished(folder)
     if cell is None:
         status = read_json(folder / schema.STATUS_FILE) or {}
@@ -79,10 +79,12 @@ def load(run: str | Path, runs_dir: str | Path = "runs") -> Run:
     return Run(folder, cell, read_json(folder / schema.LEDGER_FILE) or {})
 
 
-def _folder(run: Path, runs_dir: Path) -> Path:
-    if (run / schema.STATUS_FILE).exists():
+def run_folder(run: Path, runs_dir: Path) -> Path:
+    """Return the folder of a run, given it or the first digits of its key. Raises ConfigError."""
+    if (run / schema.STATUS_FILE).exists() or (run / schema.LEDGER_FILE).exists():
         return run
-    found = sorted(f.parent for f in runs_dir.glob(f"{run.name}*/{schema.STATUS_FILE}"))
+    kinds = (schema.STATUS_FILE, schema.LEDGER_FILE)
+    found = sorted({f.parent for kind in kinds for f in runs_dir.glob(f"{run.name}*/{kind}")})
     if len(found) == 1:
         return found[0]
     keys = ", ".join(f.name for f in found[:5]) if found else "none"

@@ -5,62 +5,57 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dpsgd.accounting import estimates, neighbours_text
-from dpsgd.experiment.ledger import (
+from dpsgd.experiment.ledger.content import LEDGER_VERSION, certificate, envelope_of
+from dpsgd.experiment.ledger.entries import step_entries
+from dpsgd.experiment.ledger.environment import code_state, environment
+from dpsgd.experiment.ledger.not_covered import not_finite
+from dpsgd.experiment.ledger.words import (
     FLOATING_POINT,
+    FROM_THE_SYSTEM,
+    KEYING,
     NEIGHBOURS,
-    environment,
-    not_finite,
-    step_entry,
+    SEEDED_LOOP,
 )
 from dpsgd.experiment.parts import plain
 
 if TYPE_CHECKING:
     from dpsgd.experiment.own_loop import PrivateTraining
 
-SEEDED_LOOP = (
-    "Randomness is keyed by a seed: the guarantee is void against anyone who knows it, and two "
-    "runs with one seed and one fingerprint on different data draw the same noise, which can be "
-    "subtracted. Research runs only."
-)
-FROM_THE_SYSTEM = (
-    "Randomness is keyed by 256 bits of the operating system that are kept nowhere. Noise is drawn "
-    "by a Mersenne twister whose whole state comes from that key; it is not a cryptographic "
-    "generator."
-)
+OWN_LOOP = "own loop"
+"""The result version of a ledger whose loop is not this project's."""
 
 
 def own_ledger(training: PrivateTraining) -> dict[str, Any]:
-    """Return the ledger, complete before the first step: its one entry covers all steps."""
+    """Return the ledger, complete before the first step: its entries cover all steps."""
     budget, sampler = training.budget, training.sampler
     return {
-        "ledger_version": 1, "run_key": training.streams.run_key, "mechanism": "private",
-        "private": True, "unit": sampler.unit, "unit_name": sampler.unit,
-        "relation": budget.relation,
+        "ledger_version": LEDGER_VERSION, "run_key": training.streams.run_key,
+        "mechanism": "private", "private": True, "release": False,
+        "unit": sampler.unit, "unit_name": sampler.unit, "relation": budget.relation,
         "neighbours": f"{neighbours_text(budget.relation, sampler.unit)}. {NEIGHBOURS}",
         "n_units": sampler.n_units, "n_units_declared": "public", "delta": training.delta,
-        "delta_why": "configured" if budget.delta else "n_units^-1.1, rounded to one digit",
+        "delta_why": "configured" if budget.delta else "n_units^-1.1, rounded down to one digit",
         "epsilon": training.epsilon, "epsilon_target": budget.epsilon,
-        "certified_by": training.accountant.name,
+        "noise_multiplier": training.noise_multiplier,
+        **certificate(training.accountant),
         "epsilon_by_accountant": {training.accountant.name: training.epsilon},
         "epsilon_estimates": estimates(
             sampler.event(training.noise_multiplier, budget.steps), training.delta
         )
         if budget.relation == "add_or_remove_one"
         else {},
-        "clip_rule": plain(training.rule), "clip_groups": list(training.groups.names),
-        "scale": training.rule.scale(training.state).tolist(),
+        "clip_rule": plain(training.rule),
+        **envelope_of(training.rule, training.state, training.groups.names, private=True),
         "sampler": {
             **plain(training.sampling), **sampler.facts,
             "sampling_probability": sampler.sampling_probability,
             "expected_units": sampler.expected_units, "stated": sampler.stated,
         },
-        "steps_planned": budget.steps, "stopped_by": "steps",
-        "entries": [
-            step_entry(
-                training.rule, training.state, training.noise_multiplier, sampler, budget.steps,
-                training.streams.stream_id, budget.relation,
-            )
-        ],
+        "steps_planned": budget.steps, "steps": budget.steps, "stopped_by": "steps",
+        "entries": step_entries(
+            training.rule, training.state, sampler, training.noise_multiplier, budget.steps,
+            training.streams.stream_id, budget.relation,
+        ),
         "not_covered": [
             "everything that the surrounding loop shows or decides from the data: losses, "
             "early stopping, models chosen by their accuracy, evaluation",
@@ -68,9 +63,12 @@ def own_ledger(training: PrivateTraining) -> dict[str, Any]:
             "hyper-parameters chosen by looking at other runs on the same data",
             "other runs on the same data: ε is of this run alone",
         ],
+        "slice_statistics": {"telemetry": "off", "where": [], "release": None},
+        "data": "not known",
         "data_statistics": ["whatever was done to the data before they came here is not known"],
         "data_fingerprint": "not known", "stream_id": training.streams.stream_id,
-        "randomness": SEEDED_LOOP if training.seeded else FROM_THE_SYSTEM,
+        "randomness": SEEDED_LOOP if training.seeded else FROM_THE_SYSTEM, "keying": KEYING,
         "floating_point": FLOATING_POINT, "environment": environment(training.device),
-        "result_version": "own loop", "config_hash": training.streams.run_key,
+        "code": code_state(), "own_code": {},
+        "result_version": OWN_LOOP, "config_hash": training.streams.run_key,
     }  # fmt: skip

@@ -22,6 +22,7 @@ from dpsgd.data.bundle import Bundle, Split
 from dpsgd.experiment.files import read_json, write_json, write_text, write_whole
 from dpsgd.experiment.identity import RESULT_VERSION, cell_config, flat_config, infinities_as_words
 from dpsgd.experiment.plan import Plan
+from dpsgd.experiment.seal import sealed_files
 from dpsgd.metrics import Scores
 from dpsgd.slices import SliceTable
 
@@ -35,12 +36,19 @@ class Status:
     """``status.json`` of one attempt: RUNNING until told otherwise, with a heartbeat."""
 
     def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._file = folder / schema.STATUS_FILE
+        before = read_json(self._file)
+        attempts = int(before.get("attempts", 1)) + 1 if isinstance(before, dict) else 1
         self._value: dict[str, Any] = {
             "status": "RUNNING", "pid": os.getpid(), "host": socket.gethostname(),
-            "started_at": now(), "heartbeat": now(), "step": 0,
+            "started_at": now(), "heartbeat": now(), "step": 0, "attempts": attempts,
         }  # fmt: skip
         self._write()
+
+    def at(self, step: int) -> None:
+        """Remember that ``step`` was taken; written with the next thing that is."""
+        self._value["step"] = step
 
     def beat(self, step: int) -> None:
         """Say that the run is alive, at ``step``."""
@@ -48,9 +56,9 @@ class Status:
         self._write()
 
     def finish(self, stopped_by: str, step: int) -> None:
-        """Say that everything is written."""
+        """Say that everything is written, and bind the files by their SHA-256."""
         self._value |= {"status": "FINISHED", "stopped_by": stopped_by, "heartbeat": now(),
-                        "step": step}  # fmt: skip
+                        "step": step, "files": sealed_files(self._folder)}  # fmt: skip
         self._write()
 
     def fail(self, error: BaseException) -> None:

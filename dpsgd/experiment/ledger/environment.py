@@ -1,0 +1,75 @@
+"""What a run was made with: machine, versions, and the state of the code."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+NOT_A_CHECKOUT = "not a checkout"
+_ROOT = Path(__file__).resolve().parents[3]
+"""The folder that holds the package: of a checkout its top, of a wheel site-packages."""
+_CODE = ("dpsgd", "analysis", "conf", "pyproject.toml")
+"""Where a change that is not committed could change a result."""
+
+
+def environment(device: str) -> dict[str, Any]:
+    """Return what a bit-equal repetition on ``device`` needs to be the same."""
+    versions = {
+        name: importlib.metadata.version(name)
+        for name in ("torch", "numpy", "dp-accounting", "hydra-core")
+    }
+    return {
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "cpu": torch.backends.cpu.get_cpu_capability(),
+        "threads": torch.get_num_threads(),
+        **_accelerator(device),
+        **versions,
+    }
+
+
+@cache
+def code_state() -> dict[str, Any]:
+    """Return the package's version and its git commit, and whether files differ from that commit.
+
+    ``commit`` is "not a checkout" for an installed wheel, and where git does not know the package.
+    Asked once a process: what was imported is what counts.
+    """
+    try:
+        version = importlib.metadata.version("clipping-atlas")
+    except importlib.metadata.PackageNotFoundError:
+        version = "not installed"
+    return {"version": version, **_git(_ROOT)}
+
+
+def _git(root: Path) -> dict[str, Any]:
+    top = _said(root, "rev-parse", "--show-toplevel")
+    known = _said(root, "ls-files", "--error-unmatch", "dpsgd/__init__.py")
+    commit = _said(root, "rev-parse", "HEAD")
+    changes = _said(root, "status", "--porcelain", "--", *_CODE)
+    if top is None or Path(top).resolve() != root or not known or not commit or changes is None:
+        return {"commit": NOT_A_CHECKOUT, "dirty": None}
+    return {"commit": commit, "dirty": bool(changes)}
+
+
+def _said(root: Path, *words: str) -> str | None:
+    try:
+        done = subprocess.run(  # noqa: S603  (fixed words)
+            ["git", "-C", str(root), *words],  # noqa: S607
+            capture_output=True, text=True, check=True, timeout=10,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+def _accelerator(device: str) -> dict[str, Any]:
+    if torch.device(device).type != "cuda":
+        return {}
+    return {"gpu": torch.cuda.get_device_name(device), "cuda": torch.version.cuda}
