@@ -6,7 +6,12 @@ from ledgers import Folder
 
 from analysis import schema
 from dpsgd import Budget, PrivateTraining, part, train
+from dpsgd.accounting.merging import noise_of
+from dpsgd.experiment.ledger import composed_event
+from dpsgd.experiment.plan import prepare, solve
+from dpsgd.experiment.settings import read_cell
 from dpsgd.experiment.verify import verify
+from dpsgd.python import resolved
 
 TINY = {"debug": "fast", "tracker": "none", "telemetry.window": 2, "clip": "adaptive"}
 
@@ -74,3 +79,12 @@ def test_every_kind_of_run_holds(tmp_path, settings):
         assert "stopped by budget" in verdict.state
     if settings.get("relation"):
         assert any("another grid" in remark for remark in verdict.findings.remarks)
+
+
+def test_the_entries_alone_are_the_event_of_the_sampler(tmp_path):
+    run = tiny(tmp_path)
+    plan = solve(prepare(read_cell(resolved(TINY | {"runs_dir": str(tmp_path)}))), tmp_path)
+    assert [one["purpose"] for one in run.ledger["entries"]] == ["gradient", "clip query"]
+    whole = composed_event(run.ledger)
+    assert whole == plan.prepared.sampler.event(noise_of(whole), plan.steps)
+    assert noise_of(whole) == pytest.approx(plan.noise_multiplier, rel=1e-12)

@@ -7,15 +7,9 @@ from ledgers import Folder, entry_event
 
 from analysis import schema
 from dpsgd import ConfigError, PrivacyError, train
-from dpsgd.accounting.merging import noise_of
-from dpsgd.experiment.files import read_json
-from dpsgd.experiment.ledger.composed import composed_event
-from dpsgd.experiment.plan import prepare, solve
 from dpsgd.experiment.seal import SEALED
-from dpsgd.experiment.settings import read_cell
 from dpsgd.experiment.verify import verify
 from dpsgd.ledger import main
-from dpsgd.python import resolved
 
 TINY = {"debug": "fast", "tracker": "none", "telemetry.window": 2, "clip": "adaptive"}
 
@@ -49,17 +43,6 @@ def test_an_untouched_run_and_its_baseline_hold(trained):
         assert verdict.holds, [str(m) for m in verdict.findings.mismatches]
         assert verdict.state.startswith("FINISHED, 3 of 3 steps")
     assert any("second opinion: rdp" in remark for remark in verify(trained).findings.remarks)
-
-
-def test_the_entries_alone_are_the_event_of_the_sampler(trained):
-    cell = read_cell(resolved(TINY | {"runs_dir": str(trained.parent)}))
-    plan = solve(prepare(cell), trained.parent / ".cache")
-    ledger = read_json(trained / schema.LEDGER_FILE)
-    assert [one["purpose"] for one in ledger["entries"]] == ["gradient", "clip query"]
-    whole = composed_event(ledger)
-    expected = plan.prepared.sampler.event(noise_of(whole), plan.steps)
-    assert whole == expected
-    assert noise_of(whole) == pytest.approx(plan.noise_multiplier, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", SEALED)
