@@ -1,7 +1,5 @@
 """Ledgers without a run, and edits of those of a run, for the tests of the ledger."""
 
-import json
-
 import pandas as pd
 import yaml
 
@@ -90,7 +88,3 @@ class Folder:
 def entry_event(entry):
     """The innermost event of an entry of Poisson draws: the Gaussian."""
     return entry["event"]["event"]["event"]
-
-
-def dumps(value):
-    return json.dumps(value, sort_keys=True)
