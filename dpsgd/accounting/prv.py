@@ -83,11 +83,10 @@ class PRV(SolvesNoise):
         about, reach = _size(releases, relation, delta, delta_error)
         if not reach < _FARTHEST:
             raise self._unable("an epsilon above 10,000")
-        error = self.error * about
         counts = [1 if release.q == 1 else release.count for release in releases]
         # The grid grows with 1/error: a coarser one overstates ε more, and is still a bound.
-        needed = 2 * reach / grid_spacing(counts, error, delta_error)
-        error *= max(1.0, needed / _MOST_POINTS)
+        least = 2 * reach / (_MOST_POINTS * grid_spacing(counts, 1.0, delta_error))
+        error = max(self.error * about, least)
         return prv_epsilon(releases, delta, error, delta_error, reach)
 
     def _releases(self, event: DpEvent, count: int) -> Iterator[tuple[float, float, float]]:
