@@ -24,14 +24,18 @@ from dpsgd.accounting.library import (
     default_orders,
     renyi_curve,
 )
+from dpsgd.accounting.loss import loss_points
 from dpsgd.accounting.pld import check_resolution
 from dpsgd.accounting.proved import COUNTED_OR_NOT, Proved, proved_event
 from dpsgd.accounting.prv_library import Release, grid_spacing, prv_epsilon
+from dpsgd.accounting.renyi import CANONNE, best_order
+from dpsgd.accounting.tilted import excess_delta
 from dpsgd.errors import ConfigError
 
 _MOST_POINTS = 2**19
 _FARTHEST = 1e4
 _DELTA_ERROR = 1e-3
+_HOPELESS = 100.0
 
 _PROVED: Proved = {
     "gaussian": COUNTED_OR_NOT,
@@ -89,12 +93,28 @@ class PRV(SolvesNoise):
         about, reach = _size(releases, relation, delta, delta_error)
         if not reach < _FARTHEST:
             raise self._unable("an epsilon above 10,000")
-        error = self.error * about
         counts = [1 if release.q == 1 else release.count for release in releases]
-        # The grid grows with 1/error: a coarser one overstates ε more, and is still a bound.
-        needed = 2 * reach / grid_spacing(counts, error, delta_error)
-        error *= max(1.0, needed / _MOST_POINTS)
+        error = self._error(about, reach, counts, delta_error)
         return prv_epsilon(releases, delta, error, delta_error, reach)
+
+    def _error(self, about: float, reach: float, counts: list[int], delta_error: float) -> float:
+        """Return the error in ε: as set, or what the largest grid allows; both give a bound."""
+        least = 2 * reach / (_MOST_POINTS * grid_spacing(counts, 1.0, delta_error))
+        return max(self.error * about, least)
+
+    def excess(
+        self, event: DpEvent, relation: NeighboringRelation, epsilon: float, delta: float
+    ) -> float:
+        """Return about the log of δ over ``delta`` at what the error leaves of ``epsilon``."""
+        about, _ = best_order(event, relation, delta, CANONNE)
+        steps = [max(1, int(count)) for count, _, _ in loss_points(event, relation)]
+        if not (steps and math.isfinite(about)):
+            return math.nan
+        delta_error = delta * _DELTA_ERROR
+        error = self._error(max(about, 0.0), 1.5 * about + 3, steps, delta_error)
+        if error >= epsilon:
+            return _HOPELESS + math.log(error / epsilon)
+        return excess_delta(event, relation, epsilon - error, delta - delta_error)
 
     def _releases(self, event: DpEvent, count: int) -> Iterator[tuple[float, float, float]]:
         """Yield sampling probability, noise multiplier and count of each Gaussian release."""

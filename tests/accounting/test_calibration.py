@@ -23,10 +23,39 @@ def event(sigma, steps=STEPS):
 @pytest.mark.parametrize("target", [0.01, 0.1, 1, 3, 8, 100])
 def test_the_solved_noise_spends_the_target_and_never_more(accountant, target):
     counting = Counting(accountant)
-    sigma = solve_noise(counting, event, ADD_REMOVE, target, DELTA)
+    sigma = solve_noise(counting, event, ADD_REMOVE, target, DELTA, accountant.excess)
     spent = accountant.epsilon(event(sigma), ADD_REMOVE, DELTA)
     assert target * (1 - TOLERANCE) <= spent <= target
-    assert counting.calls <= 6
+    assert counting.calls <= 5
+
+
+CORNERS = [
+    (0.01, 1e-4, 100, 1e-10), (0.1, 1e-4, 100_000, 1e-5), (0.1, 1e-3, 1000, 1e-10),
+    (1.0, 1e-4, 10_000, 1e-5), (8.0, 1e-3, 1, 1e-5), (0.5, 1e-4, 10, 1e-5),
+    (100.0, 1e-4, 10, 1e-5), (100.0, 1.0, 100_000, 1e-8), (30.0, 1e-3, 1, 1e-10),
+]  # fmt: skip
+"""Where ε as a function of σ bends most: rare draws, few steps, orders that cease to count."""
+
+
+@pytest.mark.parametrize("name", ["rdp", "moments"])
+@pytest.mark.parametrize("corner", CORNERS, ids=str)
+def test_five_evaluations_are_enough_in_every_corner(name, corner):
+    target, q, steps, delta = corner
+    counting = Counting(ACCOUNTANTS[name])
+
+    def make(sigma):
+        return poisson_gaussian(q, sigma, steps)
+
+    solve_noise(counting, make, ADD_REMOVE, target, delta, ACCOUNTANTS[name].excess)
+    assert counting.calls <= 5
+
+
+@pytest.mark.parametrize("corner", CORNERS[4::2], ids=str)
+def test_pld_is_met_at_once_for_the_estimate_is_of_the_same_delta(corner):
+    target, q, steps, delta = corner
+    counting = Counting(ACCOUNTANTS["pld"])
+    solve_noise(counting, lambda s: poisson_gaussian(q, s, steps), ADD_REMOVE, target, delta)
+    assert counting.calls <= 3
 
 
 @pytest.mark.parametrize("relation", [REPLACE, ZERO_OUT])

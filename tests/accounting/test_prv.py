@@ -53,6 +53,11 @@ def test_the_bound_is_never_below_pld(q, sigma, steps, delta):
     assert pld * (1 - 5e-3) <= bound  # PLD itself lies up to 0.3 % above the truth
 
 
+def test_noise_that_hides_nearly_everything_still_has_a_bound():
+    event = poisson_gaussian(1e-4, 1e4, 100)
+    assert 0 < BOUND.epsilon(event, ADD_REMOVE, 1e-5) < 0.01
+
+
 @pytest.mark.parametrize("steps", [1, 7, 8, 2500])
 def test_a_plain_gaussian_however_it_is_written(steps):
     exact = get_epsilon_gaussian(2.0, 1e-6)
