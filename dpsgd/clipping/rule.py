@@ -96,6 +96,20 @@ class ClipRule(abc.ABC):
         """Return the next state from ``answer`` ``[k]``, noised sum / ``expected_units``."""
         return state
 
+    def shares(self, state: State) -> dict[str, float]:
+        """Return what each part of the joint release takes of the envelope, by purpose: squared
+        parts that add up to 1. A part with share s alone is a Gaussian of multiplier σ/√s.
+
+        Rules that ask keep the share ρ of their queries in the state, as ``share``; of one that
+        does not, gradient and queries are one part.
+        """
+        if not len(self.query_scale(state)):
+            return {"gradient": 1.0}
+        if "share" not in state:
+            return {"gradient and clip query": 1.0}
+        asked = float(state["share"])
+        return {"gradient": 1.0 - asked, "clip query": asked}
+
 
 def clip_factor(norms: Tensor, threshold: Tensor) -> Tensor:
     """Return min(1, C/n) elementwise (Abadi et al., CCS 2016, Algorithm 1): 1 where n = 0, but for

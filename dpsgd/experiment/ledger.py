@@ -14,12 +14,12 @@ import torch
 
 from dpsgd.accounting import ESTIMATES, estimates, format_delta, format_epsilon, unit_text
 from dpsgd.clipping.rule import ClipRule, State
-from dpsgd.data.bundle import Bundle
+from dpsgd.data.bundle import holdout_is_public
 from dpsgd.engine.gradients import Engine
 from dpsgd.experiment.identity import RESULT_VERSION, cell_config, infinities_as_words
 from dpsgd.experiment.parts import plain
 from dpsgd.experiment.plan import Plan
-from dpsgd.telemetry.off import Off
+from dpsgd.experiment.telemetry_words import telemetry_cost, telemetry_not_covered
 
 LEDGER_VERSION = 1
 SEEDED = (
@@ -40,7 +40,6 @@ def ledger_of(plan: Plan) -> dict[str, Any]:
     """Return the ledger, complete before the first step: its one entry covers all planned steps."""
     prepared, cell = plan.prepared, plan.prepared.cell
     settings = cell.settings
-    state = cell.clip.bind(prepared.groups, plan.noise_multiplier, prepared.sampler.expected_units)
     return {
         "ledger_version": LEDGER_VERSION,
         "run_key": prepared.run_key,
@@ -61,12 +60,13 @@ def ledger_of(plan: Plan) -> dict[str, Any]:
         "epsilon_estimates": _estimates(plan),
         "clip_rule": plain(cell.clip),
         "clip_groups": list(prepared.groups.names),
-        "scale": infinities_as_words(cell.clip.scale(state).tolist()),
+        "scale": infinities_as_words(_scale(plan)),
         "sampler": {
             **plain(cell.sampling),
             "sampling_probability": prepared.sampler.sampling_probability,
             "expected_units": prepared.sampler.expected_units,
         },
+        "telemetry": telemetry_cost(prepared.rule, cell.telemetry, plan.noise_multiplier),
         "steps_planned": prepared.steps,
         "stopped_by": plan.stopped_by,
         "entries": _entries(plan),
@@ -89,17 +89,7 @@ def not_covered(plan: Plan) -> list[str]:
     prepared, cell = plan.prepared, plan.prepared.cell
     bundle = prepared.bundle
     found: list[str] = []
-    if not isinstance(cell.telemetry, Off):
-        found += [
-            "telemetry.parquet, and clip fraction and kept wherever they are shown: raw norms of "
-            "private records, by slice",
-            "how many records of each slice were drawn (the n of those rows), and the clipped "
-            "mean's comparison with the raw mean",
-            "training loss in the progress bar, telemetry.parquet and MLflow",
-            "the loss and clip fraction of every step as shown while training",
-        ]
-    else:
-        found.append("training loss in the progress bar")
+    found += telemetry_not_covered(cell.telemetry)
     found.append(
         "evaluation.parquet and predictions.parquet: read from validation and test data, "
         + (
@@ -136,14 +126,6 @@ def not_finite(engine: Engine) -> str:
         "how many units were left out because their gradient was not finite, wherever it is shown; "
         "leaving them out is covered: it looks at one unit at a time and adds nothing for it"
     )
-
-
-def holdout_is_public(bundle: Bundle) -> bool:
-    """Whether what is read from validation and test may be shown: they are declared public, and
-    are not known to be about users, who may own training records too.
-    """
-    held_out = (bundle.validation, bundle.test)
-    return bundle.holdout == "public" and all(split.user is None for split in held_out)
 
 
 def environment(device: str) -> dict[str, Any]:
@@ -209,6 +191,7 @@ def ledger_page(ledger: dict[str, Any]) -> str:
         f"- Scale (noise std is σ·scale, before division by expected_units): {scales}\n"
         f"- Sampling: {sampler['name']}, q = {sampler['sampling_probability']:.6g}, "
         f"expected_units = {sampler['expected_units']:g}\n"
+        f"- Telemetry: {ledger['telemetry']}\n"
         f"- Steps: {_steps(ledger)}",
         "## Private queries\n\n| purpose | σ | q | steps | draw | stream |\n"
         f"|---|---|---|---|---|---|\n{entries}"
@@ -262,23 +245,37 @@ def _entries(plan: Plan) -> list[dict[str, Any]]:
     prepared, cell = plan.prepared, plan.prepared.cell
     if not cell.private:
         return []
-    state = cell.clip.bind(prepared.groups, plan.noise_multiplier, prepared.sampler.expected_units)
+    state = _first_state(plan)
     return [
         step_entry(
-            cell.clip, state, plan.noise_multiplier, prepared.sampler.sampling_probability,
+            prepared.rule, state, plan.noise_multiplier, prepared.sampler.sampling_probability,
             plan.steps, prepared.streams.stream_id, cell.settings.relation,
         )
     ]  # fmt: skip
+
+
+def _first_state(plan: Plan) -> State:
+    prepared = plan.prepared
+    expected = prepared.sampler.expected_units
+    return prepared.rule.bind(prepared.groups, plan.noise_multiplier, expected)
+
+
+def _scale(plan: Plan) -> list[float]:
+    return plan.prepared.rule.scale(_first_state(plan)).tolist()
 
 
 def step_entry(
     rule: ClipRule, state: State, noise_multiplier: float, sampling_probability: float, steps: int,
     stream_id: str, relation: str,
 ) -> dict[str, Any]:  # fmt: skip
-    """Return the entry of all steps of a run: gradient and, if the rule asks any, its queries."""
-    queries = rule.query_scale(state).tolist()
+    """Return the entry of all steps of a run: gradient and whatever is asked with it.
+
+    ``shares`` says what each takes of the envelope: by itself it is a Gaussian of σ/√share.
+    """
+    shares = rule.shares(state)
     return {
-        "purpose": "gradient" if not queries else "gradient and clip query, one joint release",
+        "purpose": _joined(list(shares)),
+        "shares": shares,
         "noise_multiplier": noise_multiplier,
         "sampling_probability": sampling_probability,
         "steps": steps,
@@ -287,8 +284,14 @@ def step_entry(
         "unit": rule.unit,
         "relation": relation,
         "sensitivity": "Σ_g (w_g·n_g/scale_g)² + Σ_k (query_k/query_scale_k)² ≤ 1, every unit",
-        "query_scale": queries,
+        "query_scale": rule.query_scale(state).tolist(),
     }
+
+
+def _joined(purposes: list[str]) -> str:
+    if len(purposes) == 1:
+        return purposes[0]
+    return f"{', '.join(purposes[:-1])} and {purposes[-1]}, one joint release"
 
 
 def _estimates(plan: Plan) -> dict[str, float]:

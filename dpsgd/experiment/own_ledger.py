@@ -13,6 +13,7 @@ from dpsgd.experiment.ledger import (
     step_entry,
 )
 from dpsgd.experiment.parts import plain
+from dpsgd.experiment.telemetry_words import NO_TELEMETRY
 
 if TYPE_CHECKING:
     from dpsgd.experiment.own_loop import PrivateTraining
@@ -52,6 +53,7 @@ def own_ledger(training: PrivateTraining) -> dict[str, Any]:
             "name": "poisson", "sampling_probability": sampler.sampling_probability,
             "expected_units": sampler.expected_units,
         },
+        "telemetry": NO_TELEMETRY,
         "steps_planned": budget.steps, "stopped_by": "steps",
         "entries": [
             step_entry(

@@ -24,6 +24,7 @@ from dpsgd.accounting import (
 )
 from dpsgd.clipping.checks import check_rule
 from dpsgd.clipping.groups import Groups
+from dpsgd.clipping.rule import ClipRule
 from dpsgd.data.bundle import Bundle, fingerprint_of
 from dpsgd.engine import clip_groups
 from dpsgd.engine.checks import check_engine, check_rows_apart
@@ -33,6 +34,7 @@ from dpsgd.errors import ConfigError, PrivacyError
 from dpsgd.experiment.identity import run_key
 from dpsgd.experiment.settings import Cell, baseline
 from dpsgd.experiment.solved import solved_noise
+from dpsgd.experiment.watching import released_rule
 from dpsgd.models.shape import DataShape
 from dpsgd.noise import check_positive
 from dpsgd.randomness import Streams
@@ -52,7 +54,8 @@ MOST_PROBED = 128
 class Prepared:
     """A cell with its data and model, checked as far as possible without an accountant.
 
-    ``micro_batch`` is how many rows the engine holds at once; None: all of a draw.
+    ``micro_batch`` is how many rows the engine holds at once; None: all of a draw. ``rule`` is
+    what a step releases by: the cell's rule, or that with telemetry's columns beside it.
     """
 
     cell: Cell
@@ -69,6 +72,7 @@ class Prepared:
     loss: Loss
     groups: Groups
     micro_batch: int | None
+    rule: ClipRule
     info: dict[str, Tensor]
     streams: Streams
 
@@ -109,10 +113,12 @@ def prepare(cell: Cell) -> Prepared:
         tuple(bundle.train.inputs.shape[1:]), len(bundle.classes), bundle.vocabulary, bundle.task
     )
     model, groups, micro_batch = _model(cell, shape, loss, sampler.largest_draw)
+    slices = _slices(cell, bundle)
+    rule, asked = released_rule(cell, bundle, groups)
     return Prepared(
-        cell, bundle, _slices(cell, bundle), key, run_key(baseline(cell), bundle.fingerprint),
+        cell, bundle, slices, key, run_key(baseline(cell), bundle.fingerprint),
         sampler, steps, delta, why,
-        shape, model, loss, groups, micro_batch, _info(cell, bundle),
+        shape, model, loss, groups, micro_batch, rule, _info(cell, bundle) | asked,
         Streams.from_seed(settings.seed, key),
     )  # fmt: skip
 
@@ -282,7 +288,7 @@ def check_noise(prepared: Prepared, cache: Path) -> None:
 
 
 def _check_scale(prepared: Prepared, sigma: float) -> None:
-    rule, groups = prepared.cell.clip, prepared.groups
+    rule, groups = prepared.rule, prepared.groups
     try:
         state = rule.bind(groups, sigma, prepared.sampler.expected_units)
     except ConfigError as error:

@@ -21,6 +21,8 @@ from dpsgd.experiment.tracker import Tracker
 from dpsgd.models.shape import ModelSource
 from dpsgd.sampling.poisson import Poisson
 from dpsgd.slices import SliceSet
+from dpsgd.telemetry.accounted import Accounted
+from dpsgd.telemetry.off import Off
 from dpsgd.training.optim import NOISED, SGD, Mechanism
 
 GROUPS = (
@@ -128,7 +130,11 @@ def canonical(cell: Cell) -> Cell:
         return cell
     settings = replace(cell.settings, epsilon=math.inf, noise_multiplier=None, delta=None)
     optim = replace(cell.optim, lr=cell.optim.baseline_lr, lr_scale="fixed")
-    return replace(cell, settings=settings, optim=optim, clip=NoClipping("none", cell.clip.unit))
+    # Nothing is noised, so that there are no counts inside ε to write.
+    counted = isinstance(cell.telemetry, Accounted)
+    telemetry = Off("off") if counted else cell.telemetry
+    none = NoClipping("none", cell.clip.unit)
+    return replace(cell, settings=settings, optim=optim, clip=none, telemetry=telemetry)
 
 
 def baseline(cell: Cell) -> Cell:
@@ -139,6 +145,7 @@ def baseline(cell: Cell) -> Cell:
 def _check_together(cell: Cell) -> None:
     mechanism = cell.settings.mechanism
     _check_accountant(cell)
+    _check_telemetry(cell)
     if not cell.clip.bounded and (cell.noised or mechanism == "private"):
         raise ConfigError(
             "clip", cell.clip.name,
@@ -152,6 +159,18 @@ def _check_accountant(cell: Cell) -> None:
         raise ConfigError(
             "accountant", cell.accountant.name,
             "estimates ε and is no upper bound: it may be shown, never certify. Use accountant=pld",
+        )  # fmt: skip
+
+
+def _check_telemetry(cell: Cell) -> None:
+    if not isinstance(cell.telemetry, Accounted) or cell.private:
+        return
+    if cell.settings.mechanism != "neither":  # a baseline has none, and so shares its run
+        raise ConfigError(
+            "telemetry", cell.telemetry.name,
+            "needs a run with an ε, which its counts would be inside of; this one is a diagnostic "
+            f"(mechanism={cell.settings.mechanism}, epsilon={cell.settings.epsilon})",
+            "use telemetry=oracle, which is private in any run, or telemetry=off",
         )  # fmt: skip
 
 
