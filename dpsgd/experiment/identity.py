@@ -69,6 +69,8 @@ def _result_config(cell: Cell) -> dict[str, Any]:
     config = {name: value for name, value in cell_config(cell).items() if name not in NOT_RESULTS}
     # Data count by their content, which the fingerprint holds, wherever they lie.
     config["data"] = {k: v for k, v in config["data"].items() if k not in PATHS}
+    if not cell.debug.common_noise:
+        config.pop("debug")
     return config
 
 

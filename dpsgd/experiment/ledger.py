@@ -26,6 +26,11 @@ SEEDED = (
     "Randomness is keyed by the seed: the guarantee is void against anyone who knows the seed. "
     "Research runs only."
 )
+SHARED = (
+    "debug.common_noise: draws and noise are those of every such run of this seed. Two of them "
+    "can be subtracted from each other, which leaves no noise: never release this run, and never "
+    "compose it with others."
+)
 NEIGHBOURS = (
     "two training splits that differ in one unit. How records were chosen for that split (split "
     "by class, a thinned tail, the columns' vocabulary) is taken as given, not as private"
@@ -74,7 +79,8 @@ def ledger_of(plan: Plan) -> dict[str, Any]:
         "data_statistics": list(prepared.bundle.notes),
         "data_fingerprint": prepared.bundle.fingerprint,
         "stream_id": prepared.streams.stream_id,
-        "randomness": SEEDED,
+        "common_noise": cell.debug.common_noise,
+        "randomness": f"{SEEDED} {SHARED}" if cell.debug.common_noise else SEEDED,
         "floating_point": FLOATING_POINT,
         "environment": environment(settings.device),
         "result_version": RESULT_VERSION,
@@ -183,6 +189,7 @@ def ledger_page(ledger: dict[str, Any]) -> str:
     sampler = ledger["sampler"]
     sections = [
         f"# Privacy ledger of run {ledger['run_key']}",
+        *([f"**{SHARED}**"] if ledger.get("common_noise") else []),
         verdict,
         f"- Neighbours: {ledger['neighbours']}\n"
         f"- δ: {ledger['delta_why']}; n = {ledger['n_units']} units, declared "

@@ -46,6 +46,9 @@ from dpsgd.training.loss import cross_entropy
 COMPARED: dict[str, Accountant] = {"pld": PLD("pld", 1e-4), "rdp": RDP("rdp", None)}
 """The accountants whose ε every ledger shows beside the one that certifies."""
 
+COMMON_NOISE = "common noise"
+"""Stands in for the run key in the streams of runs that shall share them."""
+
 MOST_PROBED = 128
 """The larger of the two synthetic batches that a model must pass has at most so many rows."""
 
@@ -119,7 +122,7 @@ def prepare(cell: Cell) -> Prepared:
         cell, bundle, slices, key, run_key(baseline(cell), bundle.fingerprint),
         sampler, steps, delta, why,
         shape, model, loss, groups, micro_batch, rule, _info(cell, bundle) | asked,
-        Streams.from_seed(settings.seed, key),
+        Streams.from_seed(settings.seed, COMMON_NOISE if cell.debug.common_noise else key),
     )  # fmt: skip
 
 

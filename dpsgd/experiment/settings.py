@@ -75,6 +75,17 @@ class Settings:
 
 
 @dataclass(frozen=True)
+class Debug:
+    """What is for looking at the project itself, and makes no run that may be released.
+
+    ``common_noise``: the runs of one seed share their random streams, whatever else they differ in,
+    so that pairs can be compared. The noise of two such runs can be subtracted away.
+    """
+
+    common_noise: bool
+
+
+@dataclass(frozen=True)
 class Cell:
     """Everything configured about one training run."""
 
@@ -90,6 +101,7 @@ class Cell:
     telemetry: Any
     optim: SGD
     tracker: Tracker
+    debug: Debug
 
     @property
     def noised(self) -> bool:
@@ -106,8 +118,8 @@ class Cell:
 
 def read_cell(config: Mapping[str, Any]) -> Cell:
     """Build the typed cell of a resolved configuration. Raises ConfigError."""
-    config = {k: v for k, v in config.items() if k not in ("experiment", "debug", "sweep")}
-    roots = {k: v for k, v in config.items() if k not in GROUPS}
+    config = {k: v for k, v in config.items() if k not in ("experiment", "sweep")}
+    roots = {k: v for k, v in config.items() if k not in (*GROUPS, "debug")}
     unknown = [k for k in roots if k not in Settings.__dataclass_fields__]
     if unknown:
         allowed = [*Settings.__dataclass_fields__, *GROUPS]
@@ -115,11 +127,23 @@ def read_cell(config: Mapping[str, Any]) -> Cell:
             unknown[0], roots[unknown[0]],
             f"no such key; allowed are {', '.join(allowed)}{did_you_mean(unknown[0], allowed)}",
         )  # fmt: skip
+    debug = _debug(config.get("debug"))
+    if debug.common_noise and roots.get("release"):
+        raise ConfigError(
+            "debug.common_noise", True, "must be false with release=true: runs that share their "
+            "noise can be subtracted from each other, and none of them is private then",
+        )  # fmt: skip
     settings = build_as(Settings, roots, "")
     parts = {group: build_part(config.get(group, {}), group) for group in GROUPS}
-    cell = Cell(settings=settings, **parts)
+    cell = Cell(settings=settings, debug=debug, **parts)
     _check_together(cell)
     return canonical(cell)
+
+
+def _debug(node: Mapping[str, Any] | None) -> Debug:
+    if not node:  # a run folder of before this key, whose noise was its own
+        return Debug(common_noise=False)
+    return build_as(Debug, {k: v for k, v in node.items() if k != "_target_"}, "debug")
 
 
 def canonical(cell: Cell) -> Cell:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 
@@ -10,7 +11,6 @@ from dpsgd.clipping.joint import Joint
 from dpsgd.data.bundle import holdout_is_public
 from dpsgd.experiment.plan import Plan
 from dpsgd.experiment.watching import counted_slices, of_units
-from dpsgd.telemetry.accounted import Accounted
 from dpsgd.telemetry.probe import Measured, Probe, ProbeRecorder
 from dpsgd.telemetry.recorder import Recorder
 from dpsgd.training.loop import Trainer
@@ -35,15 +35,16 @@ def recorder_of(plan: Plan, trainer: Trainer) -> Recorder:
     """Return the recorder that the cell's telemetry asks for."""
     prepared, cell = plan.prepared, plan.prepared.cell
     unit, names = cell.clip.unit, prepared.groups.names
-    if isinstance(cell.telemetry, Accounted) and isinstance(prepared.rule, Joint):
+    telemetry: Any = cell.telemetry
+    if isinstance(prepared.rule, Joint):
         keys = counted_slices(cell, prepared.bundle).keys
-        return cell.telemetry.start(
+        return telemetry.start(
             prepared.rule, names, keys, plan.noise_multiplier, prepared.sampler.expected_units
         )
-    if isinstance(cell.telemetry, Probe):
-        return _probe(plan, trainer, cell.telemetry)
+    if isinstance(telemetry, Probe):
+        return _probe(plan, trainer, telemetry)
     membership = of_units(cell, prepared.bundle, prepared.slices.membership)
-    return cell.telemetry.start(unit, names, prepared.slices.keys, membership)
+    return telemetry.start(unit, names, prepared.slices.keys, membership)
 
 
 def _probe(plan: Plan, trainer: Trainer, probe: Probe) -> ProbeRecorder:
