@@ -176,10 +176,11 @@ def beside(rule: ClipRule, answer: Tensor) -> dict[str, Tensor]:
 
 
 def cut(columns: Tensor, norm: float) -> Tensor:
-    """Return ``columns`` ``[..., k]`` in float64, each row shortened to L2 norm ``norm`` if longer;
-    what is not finite becomes 0.
+    """Return ``columns`` ``[..., k]``, each row cut to L2 norm ``norm`` if it is longer; a row
+    that is not finite becomes 0.
     """
-    columns = columns.double()
-    columns = torch.where(torch.isfinite(columns).all(-1, keepdim=True), columns, 0.0)
-    length = columns.square().sum(-1, keepdim=True).sqrt()
-    return torch.where(length > norm, columns * (norm / length.clamp(min=norm)), columns)
+    squared = columns.double().square().sum(-1, keepdim=True)
+    if not squared.numel() or float(squared.max()) <= norm * norm * (1 + 1e-9):  # not if NaN
+        return columns
+    factor = (norm / squared.sqrt()).clamp(max=1.0).to(columns.dtype)
+    return torch.where(torch.isfinite(squared), columns * factor, 0.0)
