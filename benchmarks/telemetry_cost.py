@@ -33,19 +33,25 @@ def main() -> None:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         pairs: list[Pair] = []
-        for seed in range(chosen.seeds):
+        for seed in range(chosen.first, chosen.first + chosen.seeds):
             pairs.append(pair(seed, CELL, Path(folder)))
+            _write(chosen.out, pairs, {})  # what was measured so far outlives an interruption
             if sys.stderr.isatty():
                 print(f"\rseed {seed}", end="", file=sys.stderr, flush=True)
         times = seconds_a_step(CELL, Path(folder), chosen.repeats) if chosen.repeats else {}
+    print("\n".join(lines(_write(chosen.out, pairs, times))))
+
+
+def _write(out: Path, pairs: Sequence[Pair], times: dict[str, float]) -> dict[str, Any]:
     found = summary(pairs) | {
         "ms_a_step": {name: round(1e3 * value, 3) for name, value in times.items()},
         "command": shlex.join(["python", "-m", "benchmarks.telemetry_cost", *sys.argv[1:]]),
         "date": datetime.now(UTC).isoformat(timespec="seconds"), "torch": torch.__version__,
         "cell": CELL,
+        "losses_points": [round(100 * (one.without - one.counted), 3) for one in pairs],
     }  # fmt: skip
-    print("\n".join(lines(found)))
-    chosen.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    return found
 
 
 def summary(pairs: Sequence[Pair]) -> dict[str, Any]:
