@@ -139,6 +139,7 @@ def _arguments() -> argparse.Namespace:
         prog="python -m benchmarks.telemetry_cost", description=__doc__
     )
     parser.add_argument("--seeds", type=int, default=100, help="pairs of runs")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--repeats", type=int, default=3, help="trainings that are timed; 0: none")
     out = Path("benchmarks/telemetry_cost.json")
     parser.add_argument("--out", type=Path, default=out, help="where the JSON goes")
