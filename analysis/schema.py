@@ -11,7 +11,10 @@ from types import MappingProxyType
 
 SCHEMA_VERSION = 1
 
-SPLITS = ("train", "validation", "test")
+PROBE = "probe"
+"""Public records that stand in for those of training (``telemetry=probe``)."""
+
+SPLITS = ("train", "validation", "test", PROBE)
 SLICE_KINDS = ("all", "label", "rarity", "column", "pair", "bins", "user_size", "ids")
 RELEASES = ("public", "accounted", "private")
 
@@ -25,7 +28,8 @@ STATS_BY_SLICE = (
     "dropped",
 )
 STATS_OF_BATCH = ("cosine", "relative_length", "noise_norm", "snr", "loss", "threshold")
-STATS = STATS_BY_SLICE + STATS_OF_BATCH
+STATS_OF_PROBE = tuple(f"{PROBE}_{stat}" for stat in STATS_BY_SLICE if stat != "dropped")
+STATS = STATS_BY_SLICE + STATS_OF_BATCH + STATS_OF_PROBE
 
 METRICS_BY_SLICE = ("accuracy", "recall", "nll", "brier", "ece", "ece_calibrated")
 METRICS_OVERALL = ("macro_accuracy", "tail_worst", "tail_band")
@@ -45,9 +49,15 @@ TELEMETRY: Mapping[str, str] = MappingProxyType(
         "stat": "string",
         "value": "float64",
         "n": "int64",
+        "lo": "float64",
+        "hi": "float64",
         "release": "string",
     }
 )
+"""Rows of release ``accounted`` hold estimates from noised counts: ``lo`` and ``hi`` are the 95 %
+interval of that noise, and ``n`` is the noised number of units that were drawn, 0 where it came out
+below. No value and an interval of [0, 1] mean that there are too few units to say anything. Other
+rows have no interval."""
 
 EVALUATION: Mapping[str, str] = MappingProxyType(
     {
@@ -68,7 +78,8 @@ CELL_METRICS: Mapping[str, str] = MappingProxyType(
     {name: dtype for name, dtype in EVALUATION.items() if name != "step"}
 )
 """``cell.json`` holds these as columns under ``metrics``: final evaluation, and clip fraction and
-kept over the whole of training (``split`` train)."""
+kept over the whole of training (``split`` train, or ``probe`` where public records stood in). With
+accounted telemetry there is no kept, and the clip fraction is noised, as in ``TELEMETRY``."""
 
 STATUSES = ("RUNNING", "FINISHED", "FAILED", "KILLED")
 MECHANISMS = ("private", "clip_only", "noise_only", "neither")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from analysis import schema
 from analysis.cells import one_row_each
 from analysis.conditions import conditions, named_cells
 from analysis.figures.map_view import MapView
@@ -19,6 +20,13 @@ from analysis.wording import epsilon_text, plain_number
 _LR_SCALE = {
     "by_norm": "the learning rate was divided by C (lr_scale=by_norm)",
     "fixed": "the learning rate stayed the same (lr_scale=fixed), so C also scales the step",
+}
+
+
+_RELEASES = {
+    "private": "diagnostic, not private",
+    "accounted": "noised, and inside ε",
+    "public": "public",
 }
 
 
@@ -124,17 +132,26 @@ def _learning_rate(cells: pd.DataFrame) -> str:
 
 
 def _telemetry(table: pd.DataFrame) -> str:
-    rows = table.loc[table["metric"].isin(["kept", "clip_fraction"]), ["private", "release"]]
+    rows = table.loc[table["metric"].isin(["kept", "clip_fraction"]), :]
     private = rows["private"].fillna(value=False).astype(bool)
     # A baseline's numbers are always raw: they say nothing of those beside it.
-    releases = set(rows.loc[private, "release"] if private.any() else rows["release"])
-    if not releases:
-        return ""
-    if "private" in releases:
-        return "Kept and clip fraction: diagnostic, not private"
-    if "accounted" in releases:
-        return "Kept and clip fraction: noised, and inside ε"
-    return "Kept and clip fraction: public"
+    rows = rows.loc[private, :] if private.any() else rows
+    parts = {text: rows.loc[rows["release"] == name, :] for name, text in _RELEASES.items()}
+    found = [_what(part, text) for text, part in parts.items() if len(part)]
+    return ". ".join(found)
+
+
+def _what(rows: pd.DataFrame, text: str) -> str:
+    names = " and ".join(
+        word
+        for word, metric in (("kept", "kept"), ("clip fraction", "clip_fraction"))
+        if metric in set(rows["metric"])
+    )
+    probed = set(rows["split"]) == {schema.PROBE}
+    told = f"{names[0].upper()}{names[1:]}{' of validation examples' if probed else ''}: {text}"
+    intervals = (rows["release"] == "accounted") & rows["lo"].notna() & rows["value"].notna()
+    half = "; below the number ± half its 95 % interval under that noise"
+    return told + half if np.any(intervals.to_numpy()) else told
 
 
 def _holdout(table: pd.DataFrame) -> str:

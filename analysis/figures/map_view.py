@@ -116,9 +116,16 @@ def _family(
         heading=part["heading"].iloc[0],
         rows=tuple(rows[place] for place in places),
         columns=columns,
-        panels=(kept(cells), clip_fraction(cells), recall(cells, without)),
+        panels=(*_of_training(cells), recall(cells, without)),
         row_seeds=seeds[places],
     )
+
+
+def _of_training(cells: Cells) -> tuple[Panel, ...]:
+    """Return kept and clip fraction; without kept where only clip fractions were counted."""
+    panels = kept(cells), clip_fraction(cells)
+    some = [np.isfinite(panel.mean[~cells.plain]).any() for panel in panels]
+    return panels[1:] if some == [False, True] else panels
 
 
 def _rows(first: pd.DataFrame, row_seeds: np.ndarray, notes: Notes) -> list[MapRow]:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.colors import Colormap
 
-from analysis import style
+from analysis import schema, style
 from analysis.slices import SliceColumn
 from analysis.table import against_baseline, over_seeds
 from analysis.wording import counted
@@ -21,7 +21,8 @@ _RECALL_CHANGE = ("recall", "test", "difference")
 
 @dataclass(frozen=True)
 class Panel:
-    """A heat map. ``mean``, ``sd`` and ``seeds`` are ``[rows, columns]``; NaN is "no value".
+    """A heat map. ``mean``, ``sd`` and ``seeds`` are ``[rows, columns]``; NaN is "no value". Of a
+    noised mean, ``sd`` is half its 95 % interval under that noise.
 
     ``plain`` rows are printed without colour, for they are not on the scale ``limits``.
     """
@@ -53,7 +54,9 @@ class Cells:
 
     def arrays(self, metric: str, split: str, column: str) -> tuple[np.ndarray, ...]:
         """Return mean, sd and seeds of ``column``, each ``[rows, columns]``."""
-        chosen = (self.table["metric"] == metric) & (self.table["split"] == split)
+        # What stood in for the training records is in the place of theirs: no run has both.
+        splits = [split, schema.PROBE] if split == "train" else [split]
+        chosen = (self.table["metric"] == metric) & self.table["split"].isin(splits)
         own = self.named.loc[self.named["condition"].isin(list(self.rows)), "run_key"]
         rows = self.table.loc[chosen & self.table["run_key"].isin(list(own))]
         if column == "difference":
@@ -84,7 +87,9 @@ def kept(cells: Cells) -> Panel:
 
 def clip_fraction(cells: Cells) -> Panel:
     """Return the share of units that were clipped in any clip group."""
-    mean, sd, seeds = cells.arrays("clip_fraction", "train", "value")
+    mean, spread, seeds = cells.arrays("clip_fraction", "train", "value")
+    half = noise_of_mean(cells)
+    sd = np.where(np.isfinite(half), half, spread)
     return Panel(
         title="Clip fraction",
         about="share of the units that were clipped at all, over the whole training",
@@ -97,6 +102,18 @@ def clip_fraction(cells: Cells) -> Panel:
         limits=(0.0, 1.0),
         signed=False,
     )
+
+
+def noise_of_mean(cells: Cells) -> np.ndarray:
+    """Return half the 95 % interval of the mean clip fraction over seeds, from that of every seed,
+    ``[rows, columns]``; NaN where the fractions were not noised.
+    """
+    table = cells.table
+    told = (table["release"] == "accounted") & table["value"].notna()
+    square = (((table["hi"] - table["lo"]) / 2) ** 2).where(told)
+    noised = replace(cells, table=table.assign(square=square))
+    mean, _, seeds = noised.arrays("clip_fraction", "train", "square")
+    return np.sqrt(mean / np.where(seeds > 0, seeds, np.nan))
 
 
 def recall(cells: Cells, without: int) -> Panel:

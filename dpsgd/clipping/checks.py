@@ -7,6 +7,7 @@ from torch import Tensor
 
 from dpsgd.clipping.envelope import envelope
 from dpsgd.clipping.groups import Groups
+from dpsgd.clipping.joint import Joint
 from dpsgd.clipping.rule import ClipRule, Info, State
 from dpsgd.errors import ConfigError, PrivacyError
 
@@ -47,8 +48,11 @@ def check_rule(rule: ClipRule, groups: Groups, expected_units: float) -> None:
 
 def is_shipped(rule: ClipRule) -> bool:
     """Whether the rule is this project's own, which its tests hold to the contract; any other is
-    looked at in every step.
+    looked at in every step. A rule with queries beside it is shipped if all of them are.
     """
+    if isinstance(rule, Joint):
+        own = (type(query).__module__.startswith("dpsgd.") for query in rule.queries)
+        return is_shipped(rule.rule) and all(own)
     return type(rule).__module__.startswith("dpsgd.clipping.")
 
 

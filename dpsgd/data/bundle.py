@@ -98,6 +98,14 @@ class Bundle:
         return splits[name]
 
 
+def holdout_is_public(bundle: Bundle) -> bool:
+    """Whether what is read from validation and test may be shown: they are declared public, and
+    are not known to be about users, who may own training records too.
+    """
+    held_out = (bundle.validation, bundle.test)
+    return bundle.holdout == "public" and all(split.user is None for split in held_out)
+
+
 class DataSource(Protocol):
     """Settings that load one data set."""
 

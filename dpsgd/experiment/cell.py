@@ -12,12 +12,12 @@ import pandas as pd
 import torch
 
 from analysis import schema
+from dpsgd.data.bundle import holdout_is_public
 from dpsgd.errors import PrivacyError
 from dpsgd.experiment.files import check_folder, read_json, write_json, write_text, write_whole
 from dpsgd.experiment.ledger import (
     check_attempt,
     check_same_release,
-    holdout_is_public,
     ledger_of,
     ledger_page,
 )
@@ -32,10 +32,9 @@ from dpsgd.experiment.record import (
     write_table,
 )
 from dpsgd.experiment.seal import sha256
+from dpsgd.experiment.training import recorder_of, trainer_of
 from dpsgd.metrics import evaluate_scores
-from dpsgd.slices.units import by_user
 from dpsgd.training.evaluate import scores
-from dpsgd.training.loop import Trainer
 
 MIN_N = 10
 """Slices with fewer examples have no ECE and cannot be the worst slice."""
@@ -110,22 +109,9 @@ def write_page(folder: Path, ledger: dict[str, Any], evidence: dict[str, Any] | 
 def _train(
     plan: Plan, folder: Path, status: Status, progress: Progress, started: float
 ) -> dict[str, Any]:
-    prepared, cell, bundle = plan.prepared, plan.prepared.cell, plan.prepared.bundle
-    train_slices = prepared.slices
-    membership = train_slices.membership
-    if cell.clip.unit == "user" and bundle.train.user is not None:
-        membership = by_user(membership, bundle.train.user, len(bundle.users))
-    recorder = cell.telemetry.start(
-        cell.clip.unit, prepared.groups.names, train_slices.keys, membership
-    )
-    trainer = Trainer(
-        model=prepared.model, loss=prepared.loss, engine=cell.engine, rule=cell.clip,
-        groups=prepared.groups, micro_batch=prepared.micro_batch, sampler=prepared.sampler,
-        combine=prepared.sampler.combine,
-        info=prepared.info, optim=cell.optim, mechanism=cell.settings.mechanism,
-        noise_multiplier=plan.noise_multiplier, steps=plan.steps, streams=prepared.streams,
-        device=cell.settings.device,
-    )  # fmt: skip
+    prepared, bundle = plan.prepared, plan.prepared.bundle
+    trainer = trainer_of(plan)
+    recorder = recorder_of(plan, trainer)
     before = time.perf_counter()
     trainer.run(bundle.train, recorder, _with_heartbeat(progress, status))
     trained = time.perf_counter()

@@ -90,6 +90,8 @@ def result_config(config: Mapping[str, Any]) -> dict[str, Any]:
     kept = {name: value for name, value in config.items() if name not in NOT_RESULTS}
     # Data count by their content, which the fingerprint holds, wherever they lie.
     kept["data"] = {k: v for k, v in config["data"].items() if k not in PATHS}
+    if not config["debug"]["common_noise"]:
+        kept.pop("debug")
     return kept
 
 

@@ -17,6 +17,7 @@ from dpsgd.experiment.ledger.words import (
     SEEDED_LOOP,
 )
 from dpsgd.experiment.parts import plain
+from dpsgd.experiment.telemetry_words import NO_TELEMETRY
 
 if TYPE_CHECKING:
     from dpsgd.experiment.own_loop import PrivateTraining
@@ -51,6 +52,8 @@ def own_ledger(training: PrivateTraining) -> dict[str, Any]:
             "sampling_probability": sampler.sampling_probability,
             "expected_units": sampler.expected_units, "stated": sampler.stated,
         },
+        "telemetry": NO_TELEMETRY,
+        "common_noise": False,
         "steps_planned": budget.steps, "steps": budget.steps, "stopped_by": "steps",
         "entries": step_entries(
             training.rule, training.state, sampler, training.noise_multiplier, budget.steps,

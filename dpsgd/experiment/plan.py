@@ -27,6 +27,7 @@ from dpsgd.accounting import (
 )
 from dpsgd.clipping.checks import check_rule
 from dpsgd.clipping.groups import Groups
+from dpsgd.clipping.rule import ClipRule
 from dpsgd.data.bundle import Bundle, fingerprint_of
 from dpsgd.engine import clip_groups
 from dpsgd.engine.checks import check_engine, check_rows_apart
@@ -36,6 +37,7 @@ from dpsgd.errors import ConfigError, PrivacyError
 from dpsgd.experiment.identity import run_key
 from dpsgd.experiment.remembered import Remembered
 from dpsgd.experiment.settings import Cell, baseline
+from dpsgd.experiment.watching import released_rule
 from dpsgd.models.shape import DataShape
 from dpsgd.noise import check_positive
 from dpsgd.randomness import Streams
@@ -50,6 +52,9 @@ COMPARED: dict[str, Accountant] = {
 }  # fmt: skip
 """The accountants whose ε every ledger shows beside the one that certifies."""
 
+COMMON_NOISE = "common noise"
+"""Stands in for the run key in the streams of runs that shall share them."""
+
 MOST_PROBED = 128
 """The larger of the two synthetic batches that a model must pass has at most so many rows."""
 
@@ -58,7 +63,8 @@ MOST_PROBED = 128
 class Prepared:
     """A cell with its data and model, checked as far as possible without an accountant.
 
-    ``micro_batch`` is how many rows the engine holds at once; None: all of a draw.
+    ``micro_batch`` is how many rows the engine holds at once; None: all of a draw. ``rule`` is
+    what a step releases by: the cell's rule, or that with telemetry's columns beside it.
     """
 
     cell: Cell
@@ -75,6 +81,7 @@ class Prepared:
     loss: Loss
     groups: Groups
     micro_batch: int | None
+    rule: ClipRule
     info: dict[str, Tensor]
     streams: Streams
 
@@ -115,11 +122,13 @@ def prepare(cell: Cell) -> Prepared:
         tuple(bundle.train.inputs.shape[1:]), len(bundle.classes), bundle.vocabulary, bundle.task
     )
     model, groups, micro_batch = _model(cell, shape, loss, sampler.largest_draw)
+    slices = _slices(cell, bundle)
+    rule, asked = released_rule(cell, bundle, groups)
     return Prepared(
-        cell, bundle, _slices(cell, bundle), key, run_key(baseline(cell), bundle.fingerprint),
+        cell, bundle, slices, key, run_key(baseline(cell), bundle.fingerprint),
         sampler, steps, delta, why,
-        shape, model, loss, groups, micro_batch, _info(cell, bundle),
-        Streams.from_seed(settings.seed, key),
+        shape, model, loss, groups, micro_batch, rule, _info(cell, bundle) | asked,
+        Streams.from_seed(settings.seed, COMMON_NOISE if cell.debug.common_noise else key),
     )  # fmt: skip
 
 
@@ -296,7 +305,7 @@ def check_noise(prepared: Prepared, cache: Path) -> None:
 
 
 def _check_scale(prepared: Prepared, sigma: float) -> None:
-    rule, groups = prepared.cell.clip, prepared.groups
+    rule, groups = prepared.rule, prepared.groups
     try:
         state = rule.bind(groups, sigma, prepared.sampler.expected_units)
     except ConfigError as error:

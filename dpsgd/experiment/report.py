@@ -16,6 +16,12 @@ from dpsgd.experiment.cell import Outcome
 from dpsgd.experiment.ledger import shown_epsilon
 from dpsgd.experiment.plan import COMPARED, Plan
 
+_RAW = "clip fraction and kept: over training; diagnostic, not private"
+_TELEMETRY = {
+    "accounted": "clip fraction: over training, noised and inside ε; its 95 % intervals are in "
+    "cell.json; –: too few units to say",
+    "probe": "clip fraction and kept: of validation records, not of training",
+}
 Lookup = dict[tuple[str, str, str, str], tuple[float | None, int]]
 WIDEST = 27
 """Letters of a slice's name: what 80 columns leave."""
@@ -107,12 +113,13 @@ def print_outcome(console: Console, outcome: Outcome) -> None:
     values = _lookup(cell["metrics"])
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     tokens = cell["shape"]["task"] == "tokens"
+    watched = "probe" if cell["telemetry"] == "probe" else "train"
     last = {"nll": "nats"} if tokens else {"ece": "ECE", "ece_calibrated": "if\ncalibrated"}
     for name in ("slice", "n\ntest", "clip\nfraction", "kept", "accuracy", *last.values()):
         table.add_column(name, justify="left" if name == "slice" else "right", vertical="bottom")
     for kind, name in _slices(cell["metrics"]):
         accuracy, n = values.get(("test", kind, name, "accuracy"), (None, 0))
-        row = [_text(values, "train", kind, name, m, "{:.0%}") for m in ("clip_fraction", "kept")]
+        row = [_text(values, watched, kind, name, m, "{:.0%}") for m in ("clip_fraction", "kept")]
         row.append("–" if accuracy is None else f"{accuracy:.3f}")
         row += [_text(values, "test", kind, name, metric, "{:.3f}") for metric in last]
         table.add_row(_shown(kind, name), str(n), *row)
@@ -132,7 +139,9 @@ def _lines(outcome: Outcome, values: Lookup, ledger: dict[str, Any]) -> list[str
     ]
     lines += ["", f"tail accuracy: worst slice {worst}, tail band {band}"]
     if cell["telemetry"] != "off":
-        lines.append("clip fraction and kept: over training; diagnostic, not private")
+        lines.append(_TELEMETRY.get(cell["telemetry"], _RAW))
+    if ledger.get("common_noise"):
+        lines.append("debug.common_noise: never release this run, nor compose it with others")
     if cell["private"]:
         lines.append(
             f"σ = {cell['noise_multiplier']:.4g}   ε = {shown_epsilon(ledger)} "

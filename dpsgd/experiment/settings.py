@@ -21,6 +21,8 @@ from dpsgd.experiment.tracker import Tracker
 from dpsgd.models.shape import ModelSource
 from dpsgd.sampling.sampler import Sampling
 from dpsgd.slices import SliceSet
+from dpsgd.telemetry.accounted import Accounted
+from dpsgd.telemetry.off import Off
 from dpsgd.training.optim import NOISED, SGD, Mechanism
 
 GROUPS = (
@@ -73,6 +75,17 @@ class Settings:
 
 
 @dataclass(frozen=True)
+class Debug:
+    """What is for looking at the project itself, and makes no run that may be released.
+
+    ``common_noise``: the runs of one seed share their random streams, whatever else they differ in,
+    so that pairs can be compared. The noise of two such runs can be subtracted away.
+    """
+
+    common_noise: bool
+
+
+@dataclass(frozen=True)
 class Cell:
     """Everything configured about one training run."""
 
@@ -88,6 +101,7 @@ class Cell:
     telemetry: Any
     optim: SGD
     tracker: Tracker
+    debug: Debug
 
     @property
     def noised(self) -> bool:
@@ -104,8 +118,8 @@ class Cell:
 
 def read_cell(config: Mapping[str, Any]) -> Cell:
     """Build the typed cell of a resolved configuration. Raises ConfigError."""
-    config = {k: v for k, v in config.items() if k not in ("experiment", "debug", "sweep")}
-    roots = {k: v for k, v in config.items() if k not in GROUPS}
+    config = {k: v for k, v in config.items() if k not in ("experiment", "sweep")}
+    roots = {k: v for k, v in config.items() if k not in (*GROUPS, "debug")}
     unknown = [k for k in roots if k not in Settings.__dataclass_fields__]
     if unknown:
         allowed = [*Settings.__dataclass_fields__, *GROUPS]
@@ -113,11 +127,23 @@ def read_cell(config: Mapping[str, Any]) -> Cell:
             unknown[0], roots[unknown[0]],
             f"no such key; allowed are {', '.join(allowed)}{did_you_mean(unknown[0], allowed)}",
         )  # fmt: skip
+    debug = _debug(config.get("debug"))
+    if debug.common_noise and roots.get("release"):
+        raise ConfigError(
+            "debug.common_noise", True, "must be false with release=true: runs that share their "
+            "noise can be subtracted from each other, and none of them is private then",
+        )  # fmt: skip
     settings = build_as(Settings, roots, "")
     parts = {group: build_part(config.get(group, {}), group) for group in GROUPS}
-    cell = Cell(settings=settings, **parts)
+    cell = Cell(settings=settings, debug=debug, **parts)
     _check_together(cell)
     return canonical(cell)
+
+
+def _debug(node: Mapping[str, Any] | None) -> Debug:
+    if not node:  # a run folder of before this key, whose noise was its own
+        return Debug(common_noise=False)
+    return build_as(Debug, {k: v for k, v in node.items() if k != "_target_"}, "debug")
 
 
 def canonical(cell: Cell) -> Cell:
@@ -128,7 +154,11 @@ def canonical(cell: Cell) -> Cell:
         return cell
     settings = replace(cell.settings, epsilon=math.inf, noise_multiplier=None, delta=None)
     optim = replace(cell.optim, lr=cell.optim.baseline_lr, lr_scale="fixed")
-    return replace(cell, settings=settings, optim=optim, clip=NoClipping("none", cell.clip.unit))
+    # Nothing is noised, so that there are no counts inside ε to write.
+    counted = isinstance(cell.telemetry, Accounted)
+    telemetry = Off("off") if counted else cell.telemetry
+    none = NoClipping("none", cell.clip.unit)
+    return replace(cell, settings=settings, optim=optim, clip=none, telemetry=telemetry)
 
 
 def baseline(cell: Cell) -> Cell:
@@ -139,6 +169,7 @@ def baseline(cell: Cell) -> Cell:
 def _check_together(cell: Cell) -> None:
     mechanism = cell.settings.mechanism
     _check_accountant(cell)
+    _check_telemetry(cell)
     if not cell.clip.bounded and (cell.noised or mechanism == "private"):
         raise ConfigError(
             "clip", cell.clip.name,
@@ -152,6 +183,18 @@ def _check_accountant(cell: Cell) -> None:
         raise ConfigError(
             "accountant", cell.accountant.name,
             "estimates ε and is no upper bound: it may be shown, never certify. Use accountant=pld",
+        )  # fmt: skip
+
+
+def _check_telemetry(cell: Cell) -> None:
+    if not isinstance(cell.telemetry, Accounted) or cell.private:
+        return
+    if cell.settings.mechanism != "neither":  # a baseline has none, and so shares its run
+        raise ConfigError(
+            "telemetry", cell.telemetry.name,
+            "needs a run with an ε, which its counts would be inside of; this one is a diagnostic "
+            f"(mechanism={cell.settings.mechanism}, epsilon={cell.settings.epsilon})",
+            "use telemetry=oracle, which is private in any run, or telemetry=off",
         )  # fmt: skip
 
 

@@ -29,7 +29,10 @@ from dpsgd.experiment.mlflow_names import (
 
 log = logging.getLogger(__name__)
 
-_SERIES = ("clip_fraction", "kept", "cosine", "relative_length", "noise_norm", "snr", "dropped")
+_SERIES = (
+    *("clip_fraction", "kept", "cosine", "relative_length", "noise_norm", "snr", "dropped"),
+    *("probe_clip_fraction", "probe_kept"),
+)
 
 
 class Tracker(Protocol):
@@ -188,7 +191,8 @@ def _series(folder: Path) -> list[tuple[str, float, int]]:
         if stat == "loss" and kind == schema.GROUP_ALL:
             name = "train/loss"
         elif stat in _SERIES:
-            where = f"/{kind}/{slice_name}" if stat in schema.STATS_BY_SLICE else ""
+            by_slice = (*schema.STATS_BY_SLICE, *schema.STATS_OF_PROBE)
+            where = f"/{kind}/{slice_name}" if stat in by_slice else ""
             name = f"private/{stat}{where}" if release == "private" else f"{stat}{where}"
         else:
             continue

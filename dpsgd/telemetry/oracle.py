@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from analysis import schema
+from dpsgd.clipping.rule import State
 from dpsgd.errors import ConfigError
 from dpsgd.telemetry.recorder import Row, SliceKeys, StepFacts
-from dpsgd.telemetry.reduce import Reduced, reduce_window, window_rows
+from dpsgd.telemetry.reduce import Reduced, reduce_window, total_rows, window_rows
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,9 @@ class OracleRecorder:
     clip_fraction: float | None = None
     _buffer: list[StepFacts] = field(default_factory=list)
     _sums: list[Reduced] = field(default_factory=list)
+
+    def before(self, step: int, state: State) -> None:
+        """Look at nothing: what is wanted comes with the step."""
 
     def wants_bias(self, step: int) -> bool:
         """Whether ``step`` is one of every ``bias_every``."""
@@ -96,26 +100,7 @@ class OracleRecorder:
 
     def totals(self) -> list[Row]:
         """Clip fraction and kept of every slice over all windows, over the joint norm."""
-        if not self._sums:
-            return []
-        units = np.sum([r.units for r in self._sums], axis=0)
-        clipped = np.sum([r.clipped[:, -1] for r in self._sums], axis=0)
-        before = np.sum([r.before[:, -1] for r in self._sums], axis=0)
-        after = np.sum([r.after[:, -1] for r in self._sums], axis=0)
-        rows: list[Row] = []
-        for i, (kind, name) in enumerate(self.keys):
-            some = units[i] > 0
-            values = {
-                "clip_fraction": clipped[i] / units[i] if some else None,
-                "kept": after[i] / before[i] if some and before[i] > 0 else None,
-            }
-            rows += [
-                {"split": "train", "slice_kind": kind, "slice": name, "metric": metric,
-                 "value": value, "n": int(units[i]), "lo": None, "hi": None,
-                 "release": "private"}
-                for metric, value in values.items()
-            ]  # fmt: skip
-        return rows
+        return total_rows(self._sums, self.keys, "train", "private")
 
     def _row(self, step: int, group: str, stat: str, value: float | None, n: int = 0) -> Row:
         return {

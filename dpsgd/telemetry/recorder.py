@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from torch import Tensor
+
+from dpsgd.clipping.rule import State
 
 SliceKeys: TypeAlias = Sequence[tuple[str, str]]
 Row: TypeAlias = dict[str, Any]
@@ -17,7 +19,8 @@ class StepFacts:
     """One step as telemetry sees it: references to tensors that the step computed anyway.
 
     ``dropped`` are the positions of the units that were left out because their gradient was not
-    finite; ``losses`` are without their rows.
+    finite; ``losses`` are without their rows. ``answers`` holds what was asked beside the rule, by
+    purpose: noised sums over ``expected_units``, the only thing here that is inside ε.
     """
 
     step: int
@@ -27,12 +30,17 @@ class StepFacts:
     losses: Tensor
     threshold: float
     dropped: Sequence[int] = ()
+    answers: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
 
 
 class Recorder(Protocol):
     """Takes every step's facts; its rows are written at the end."""
 
     rows: list[Row]
+
+    def before(self, step: int, state: State) -> None:
+        """Look at the model as ``step`` finds it, with the rule's state, and change nothing."""
+        ...
 
     def wants_bias(self, step: int) -> bool:
         """Whether this step should compute the raw mean too."""
@@ -66,6 +74,9 @@ class NoRecorder:
 
     rows: list[Row] = field(default_factory=list)
     clip_fraction: float | None = None
+
+    def before(self, step: int, state: State) -> None:
+        """Look at nothing."""
 
     def wants_bias(self, step: int) -> bool:
         """Return False."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -96,4 +97,27 @@ def window_rows(
                  "stat": stat, "value": value, "n": n, "release": "private"}
                 for stat, value in stats.items()
             ]  # fmt: skip
+    return rows
+
+
+def total_rows(sums: Sequence[Reduced], keys: SliceKeys, split: str, release: str) -> list[Row]:
+    """Return clip fraction and kept of every slice over all windows, over the joint norm."""
+    if not sums:
+        return []
+    units = np.sum([r.units for r in sums], axis=0)
+    clipped = np.sum([r.clipped[:, -1] for r in sums], axis=0)
+    before = np.sum([r.before[:, -1] for r in sums], axis=0)
+    after = np.sum([r.after[:, -1] for r in sums], axis=0)
+    rows: list[Row] = []
+    for i, (kind, name) in enumerate(keys):
+        some = units[i] > 0
+        values = {
+            "clip_fraction": clipped[i] / units[i] if some else None,
+            "kept": after[i] / before[i] if some and before[i] > 0 else None,
+        }
+        rows += [
+            {"split": split, "slice_kind": kind, "slice": name, "metric": metric,
+             "value": value, "n": int(units[i]), "lo": None, "hi": None, "release": release}
+            for metric, value in values.items()
+        ]  # fmt: skip
     return rows

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from dpsgd.clipping.checks import is_shipped
 from dpsgd.clipping.groups import Groups
+from dpsgd.clipping.joint import beside
 from dpsgd.clipping.rule import ClipRule, Info, State
 from dpsgd.data.bundle import Split
 from dpsgd.engine.checks import is_checked
@@ -73,11 +74,13 @@ class Trainer:
         draw_at = self.sampler.draws(self.streams)
         for step in range(1, self.steps + 1):
             draw = draw_at(step)
+            recorder.before(step, state)
             wants_bias = recorder.wants_bias(step)
             batches = self._captured(inputs, targets, draw, step)
             result = self._step(batches, state, step, split, draw, raw=wants_bias)
             threshold = self.rule.threshold(state)
-            state = self.rule.update(state, result.answer.cpu())
+            answer = result.answer.cpu()
+            state = self.rule.update(state, answer)
             if result.raw is not None:
                 compared = compare(result, result.raw, self.sampler.expected_units)
                 recorder.add_bias(step, compared)
@@ -89,7 +92,7 @@ class Trainer:
             losses = _kept_losses(result, draw)
             recorder.add(
                 StepFacts(step, draw.members, result.norms, result.weights, losses, threshold,
-                          result.dropped)
+                          result.dropped, beside(self.rule, answer))
             )  # fmt: skip
             loss = float(losses.mean()) if len(losses) else float("nan")
             progress(step, loss, recorder.clip_fraction)

@@ -3,7 +3,6 @@
 from dpsgd.experiment.ledger.attempt import check_attempt, check_same_release
 from dpsgd.experiment.ledger.composed import composed_event
 from dpsgd.experiment.ledger.content import LEDGER_VERSION, ledger_of
-from dpsgd.experiment.ledger.not_covered import holdout_is_public
 from dpsgd.experiment.ledger.page import ledger_page, shown_epsilon
 
 __all__ = [
@@ -11,7 +10,6 @@ __all__ = [
     "check_attempt",
     "check_same_release",
     "composed_event",
-    "holdout_is_public",
     "ledger_of",
     "ledger_page",
     "shown_epsilon",

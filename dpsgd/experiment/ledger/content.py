@@ -18,9 +18,17 @@ from dpsgd.experiment.identity import (
 from dpsgd.experiment.ledger.entries import ENVELOPE, step_entries
 from dpsgd.experiment.ledger.environment import code_state, environment
 from dpsgd.experiment.ledger.not_covered import not_covered, slice_statistics
-from dpsgd.experiment.ledger.words import CONVERSION, FLOATING_POINT, KEYING, NEIGHBOURS, SEEDED
+from dpsgd.experiment.ledger.words import (
+    CONVERSION,
+    FLOATING_POINT,
+    KEYING,
+    NEIGHBOURS,
+    SEEDED,
+    SHARED,
+)
 from dpsgd.experiment.parts import plain
 from dpsgd.experiment.plan import Plan
+from dpsgd.experiment.telemetry_words import telemetry_cost
 
 LEDGER_VERSION = 2
 """Raised whenever a reader of ledgers must know that they changed."""
@@ -30,7 +38,8 @@ def ledger_of(plan: Plan) -> dict[str, Any]:
     """Return the ledger, complete before the first step: its entries cover all planned steps."""
     prepared, cell = plan.prepared, plan.prepared.cell
     settings = cell.settings
-    state = cell.clip.bind(prepared.groups, plan.noise_multiplier, prepared.sampler.expected_units)
+    rule, expected = prepared.rule, prepared.sampler.expected_units
+    state = rule.bind(prepared.groups, plan.noise_multiplier, expected)
     return {
         "ledger_version": LEDGER_VERSION,
         "run_key": prepared.run_key,
@@ -52,7 +61,7 @@ def ledger_of(plan: Plan) -> dict[str, Any]:
         "epsilon_by_accountant": infinities_as_words(plan.epsilons),
         "epsilon_estimates": _estimates(plan),
         "clip_rule": plain(cell.clip),
-        **envelope_of(cell.clip, state, prepared.groups.names, private=cell.private),
+        **envelope_of(rule, state, prepared.groups.names, private=cell.private),
         "sampler": {
             **plain(cell.sampling),
             **prepared.sampler.facts,
@@ -60,6 +69,7 @@ def ledger_of(plan: Plan) -> dict[str, Any]:
             "expected_units": prepared.sampler.expected_units,
             "stated": prepared.sampler.stated,
         },
+        "telemetry": telemetry_cost(rule, cell.telemetry, plan.noise_multiplier),
         "steps_planned": prepared.steps,
         "steps": plan.steps,
         "stopped_by": plan.stopped_by,
@@ -70,7 +80,8 @@ def ledger_of(plan: Plan) -> dict[str, Any]:
         "data_statistics": list(prepared.bundle.notes),
         "data_fingerprint": prepared.bundle.fingerprint,
         "stream_id": prepared.streams.stream_id,
-        "randomness": SEEDED,
+        "common_noise": cell.debug.common_noise,
+        "randomness": f"{SEEDED} {SHARED}" if cell.debug.common_noise else SEEDED,
         "keying": KEYING,
         "floating_point": FLOATING_POINT,
         "environment": environment(settings.device),
@@ -115,7 +126,7 @@ def _entries(plan: Plan, state: State) -> list[dict[str, Any]]:
     if not cell.private:
         return []
     return step_entries(
-        cell.clip, state, prepared.sampler, plan.noise_multiplier, plan.steps,
+        prepared.rule, state, prepared.sampler, plan.noise_multiplier, plan.steps,
         prepared.streams.stream_id, cell.settings.relation,
     )  # fmt: skip
 

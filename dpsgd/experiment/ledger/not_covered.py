@@ -5,18 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from analysis import schema
-from dpsgd.data.bundle import Bundle
+from dpsgd.data.bundle import holdout_is_public
 from dpsgd.engine.gradients import Engine
 from dpsgd.experiment.plan import Plan
 from dpsgd.experiment.settings import Cell
+from dpsgd.experiment.telemetry_words import telemetry_not_covered
+from dpsgd.telemetry.accounted import Accounted
 from dpsgd.telemetry.off import Off
+from dpsgd.telemetry.probe import Probe
 
 
 def not_covered(plan: Plan) -> list[str]:
     """Return a sentence for everything that a run releases outside ε."""
     prepared, cell = plan.prepared, plan.prepared.cell
     bundle = prepared.bundle
-    found = _of_training(cell)
+    found = telemetry_not_covered(cell.telemetry)
     found.append(
         "evaluation.parquet and predictions.parquet: read from validation and test data, "
         + (
@@ -55,30 +58,14 @@ def not_finite(engine: Engine) -> str:
     )
 
 
-def holdout_is_public(bundle: Bundle) -> bool:
-    """Whether what is read from validation and test may be shown: they are declared public, and
-    are not known to be about users, who may own training records too.
-    """
-    held_out = (bundle.validation, bundle.test)
-    return bundle.holdout == "public" and all(split.user is None for split in held_out)
-
-
 def slice_statistics(cell: Cell) -> dict[str, Any]:
     """Return where norms and clip fractions by slice are, and whether they may be shown."""
-    if isinstance(cell.telemetry, Off):
-        return {"telemetry": cell.telemetry.name, "where": [], "release": None}
-    where = [schema.TELEMETRY_FILE, f"{schema.CELL_FILE} (clip_fraction, kept)"]
-    return {"telemetry": cell.telemetry.name, "where": where, "release": "private"}
-
-
-def _of_training(cell: Cell) -> list[str]:
-    if isinstance(cell.telemetry, Off):
-        return ["training loss in the progress bar"]
-    return [
-        "telemetry.parquet, and clip fraction and kept wherever they are shown: raw norms of "
-        "private records, by slice",
-        "how many records of each slice were drawn (the n of those rows), and the clipped "
-        "mean's comparison with the raw mean",
-        "training loss and clip fraction of each step, in the progress bar, telemetry.parquet and "
-        "MLflow",
-    ]
+    telemetry = cell.telemetry
+    if isinstance(telemetry, Off):
+        return {"telemetry": telemetry.name, "where": [], "release": None}
+    if isinstance(telemetry, Probe):
+        return {"telemetry": telemetry.name, "where": [schema.TELEMETRY_FILE], "release": "public"}
+    release = "accounted" if isinstance(telemetry, Accounted) else "private"
+    stats = "clip_fraction" if isinstance(telemetry, Accounted) else "clip_fraction, kept"
+    where = [schema.TELEMETRY_FILE, f"{schema.CELL_FILE} ({stats})"]
+    return {"telemetry": telemetry.name, "where": where, "release": release}

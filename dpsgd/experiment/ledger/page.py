@@ -74,6 +74,8 @@ def _mechanisms(ledger: Mapping[str, Any]) -> str:
     )
     sampler = ledger["sampler"]
     facts = [f"Clipping rule: {rule}.", f"Sampling: {_sampling(sampler)}."]
+    if ledger["telemetry"].startswith("accounted"):
+        facts.append(f"Telemetry, {ledger['telemetry']}.")
     if not ledger["entries"]:
         return bullets([*facts, "Nothing in this run is noised under a bound."])
     facts += [
@@ -137,9 +139,14 @@ def _data(ledger: Mapping[str, Any]) -> list[str]:
     statistics = ledger["slice_statistics"]
     if statistics["where"]:
         where = ", ".join(statistics["where"])
-        private = statistics["release"] == "private"
-        norms = f"Norms and clip fractions by slice (telemetry={statistics['telemetry']}): {where}"
-        norms += "; raw, so that this page does not show them." if private else "."
+        how = {
+            "private": "raw, so that this page does not show them",
+            "accounted": "noised, inside ε, with intervals",
+            "public": "of validation records, declared public",
+        }[statistics["release"]]
+        counted = statistics["release"] == "accounted"
+        what = "Clip fractions" if counted else "Norms and clip fractions"
+        norms = f"{what} by slice (telemetry={statistics['telemetry']}): {where}; {how}."
     else:
         norms = "Norms and clip fractions by slice: not kept."
     return [*ledger["data_statistics"], norms, f"SHA-256 {ledger['data_fingerprint']}"]

@@ -8,6 +8,11 @@ SEEDED = (
     "Randomness is keyed by the seed: the guarantee is void against anyone who knows the seed. "
     "Research runs only."
 )
+SHARED = (
+    "debug.common_noise: draws and noise are those of every such run of this seed. Two of them can "
+    "be subtracted from each other, which leaves no noise: never release this run, and never "
+    "compose it with others."
+)
 SEEDED_LOOP = (
     "Randomness is keyed by a seed: the guarantee is void against anyone who knows it, and two "
     "runs with one seed and one fingerprint on different data draw the same noise, which can be "
