@@ -27,13 +27,13 @@ ReleasePurpose: TypeAlias = Literal[
 ]  # fmt: skip
 """What a release is for: the closed list of the ledger."""
 
-NORM_FLOOR = 1e-12
+NORM_FLOOR = 1e-6
 """A rule divides by max(n, NORM_FLOOR), never by less.
 
-The squares of a float32 gradient underflow below about 1e-19 an entry, so that a norm reported as 0
-may be 3e-15 for a billion parameters. C/n would then leave the envelope; C/NORM_FLOOR cannot, and
-from NORM_FLOOR on what was lost is below 1e-5 of the norm. Only contributions that are too small to
-matter become smaller still.
+Squares of float32 numbers underflow below about 1e-22, so that a norm reported as 0 may be 1e-17
+for a billion parameters, and more where a product of lengths was taken of factors that underflow
+and factors that are large. C/n would then leave the envelope; C/NORM_FLOOR cannot. Only
+contributions that are too small to matter become smaller still.
 """
 
 

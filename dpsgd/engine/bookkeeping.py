@@ -102,10 +102,12 @@ class RecordedGradients:
             squared += [s.squared.unsqueeze(1) for s in settled.values()]
             columns = squared[0] if len(squared) == 1 else torch.cat(squared, dim=1)
             if len(self.groups) == 1:
-                return columns.sum(1, keepdim=True).sqrt_()
-            of_group = tuple(self.groups.index_of(name) for name in names)
-            belongs = _belongs(of_group, len(self.groups), columns.dtype)
-            return (columns @ belongs.to(columns.device)).sqrt_()
+                total = columns.sum(1, keepdim=True)
+            else:
+                of_group = tuple(self.groups.index_of(name) for name in names)
+                belongs = _belongs(of_group, len(self.groups), columns.dtype)
+                total = columns @ belongs.to(columns.device)
+            return total.sqrt_().to(torch.promote_types(self.losses.dtype, torch.float32))
 
     def weighted_sum(self, weights: Tensor) -> dict[str, Tensor]:
         """Σ_u w_ug·grad_u for every parameter."""

@@ -13,7 +13,15 @@ import torch
 from torch import Tensor
 
 from dpsgd.engine.gradients import Units
-from dpsgd.engine.pieces import CANCELLATION, HoldsBoth, Piece, lengths, scaled, zeroed
+from dpsgd.engine.pieces import (
+    CANCELLATION,
+    HoldsBoth,
+    Piece,
+    as_summed,
+    lengths,
+    scaled,
+    zeroed,
+)
 
 MOST_PADDING = 4
 """Units are padded to one length as long as that multiplies the rows by no more than this."""
@@ -90,14 +98,15 @@ def products(a: Tensor, g: Tensor) -> Tensor:
 
 def ghost(a: Tensor, g: Tensor) -> Tensor:
     """Return Σ_{t,s} (a_t·a_s)(g_t·g_s) ``[units]``; its terms cancel, so that below 1e-3 of
-    (Σ_t ‖a_t‖‖g_t‖)² it is computed in float64.
+    (Σ_t ‖a_t‖‖g_t‖)² it is computed in float64, and the rounding of the float32 sum added.
     """
     found, terms = _ghost(a, g)
     if a.dtype == torch.float64:
         return found.clamp_min(0.0)
     again = torch.nonzero((found <= CANCELLATION * terms) & (terms > 0)).flatten()
     if len(again):
-        exact, _ = _ghost(a[again].double(), g[again].double())
+        exact, whole = _ghost(a[again].double(), g[again].double())
+        exact = as_summed(exact.clamp_min(0.0), whole)
         found = found.index_copy(0, again, exact.to(found.dtype))
     return found.clamp_min(0.0)
 

@@ -15,6 +15,8 @@ from dpsgd.engine.gradients import Units
 
 CANCELLATION = 1e-3
 """Below this share of the summed terms a float32 norm is computed again in float64."""
+SUMMED = 4096
+"""The most float32 terms of one unit whose rounding a norm makes up for, see ``as_summed``."""
 BLOCK = 1 << 22
 """Elements of gradients that are in memory at a time if they are not kept: 16 MiB."""
 KEEP = 2
@@ -181,6 +183,16 @@ def _laid_out(gradient: Tensor) -> tuple[Tensor, list[int]]:
     strides = gradient.stride()[1:]
     order = sorted(range(len(strides)), key=lambda d: -strides[d])
     return gradient.permute(0, *(1 + d for d in order)).reshape(len(gradient), -1), order
+
+
+def as_summed(squared: Tensor, terms: Tensor) -> Tensor:
+    """Return (n + SUMMED·u·L)² for the squares of n and L, the length of all terms.
+
+    n is exact where the terms cancel, and what is released is their float32 sum, which is not: its
+    rounding grows with the terms, by at most the unit roundoff u times their number.
+    """
+    rounding = SUMMED * torch.finfo(torch.float32).eps / 2
+    return (squared.sqrt() + rounding * terms.sqrt()).square()
 
 
 def lengths(rows: Tensor, units: Units | None) -> Tensor:

@@ -13,7 +13,16 @@ import torch
 from torch import Tensor
 
 from dpsgd.engine.gradients import Units
-from dpsgd.engine.pieces import BLOCK, CANCELLATION, Piece, Rows, kept, squared_norm, zeroed
+from dpsgd.engine.pieces import (
+    BLOCK,
+    CANCELLATION,
+    Piece,
+    Rows,
+    as_summed,
+    kept,
+    squared_norm,
+    zeroed,
+)
 
 
 @dataclass(frozen=True)
@@ -48,13 +57,14 @@ def settle(pieces: list[Piece], units: Units | None) -> Settled:
     if whole or kept(piece, units):
         gradient, squared = _measured(piece, units)
         return Settled(squared, Rows(gradient), of_units=True)
-    blocks = [_measured(*block)[1] for block in _blocks(piece, units)]
+    blocks = [_measured(*block, kept=False)[1] for block in _blocks(piece, units)]
     return Settled(torch.cat(blocks), piece, of_units=False)
 
 
-def _measured(piece: Piece, units: Units | None) -> tuple[Tensor, Tensor]:
+def _measured(piece: Piece, units: Units | None, *, kept: bool = True) -> tuple[Tensor, Tensor]:
     """Return gradients ``[units, *shape]`` and their squared norms, in float64 where terms cancel
-    to below 1e-3 of what they are.
+    to below 1e-3 of what they are. Where the gradients are not ``kept`` to be summed themselves,
+    the rounding of the float32 sum is added to those.
     """
     gradient = piece.gradient(units)
     squared = squared_norm(gradient)
@@ -70,7 +80,10 @@ def _measured(piece: Piece, units: Units | None) -> tuple[Tensor, Tensor]:
         own, chosen = units.picked(again)
         exact = piece.picked(own).double().gradient(chosen)
     gradient = gradient.index_copy(0, again, exact.to(gradient.dtype))
-    return gradient, squared.index_copy(0, again, squared_norm(exact).to(squared.dtype))
+    found = squared_norm(exact)
+    if not kept:
+        found = as_summed(found, bound[again].to(found).square())
+    return gradient, squared.index_copy(0, again, found.to(squared.dtype))
 
 
 def _joined(first: Piece, second: Piece) -> Piece:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from dpsgd.engine.gradients import Units
-from dpsgd.engine.pieces import CANCELLATION, Piece, Rows, zeroed
+from dpsgd.engine.pieces import CANCELLATION, Piece, Rows, as_summed, zeroed
 from dpsgd.engine.vectors import Vectors
 
 SMALL = 1 << 16
@@ -92,20 +92,22 @@ def _product(piece: Vectors | Rows, of: Callable[[Tensor], Tensor]) -> Tensor:
 
 
 def _of_rows(pieces: Sequence[Vectors | Rows]) -> Tensor:
-    """‖g·aᵀ‖² = ‖g‖²‖a‖²."""
-    length = _once(partial(torch.linalg.vector_norm, dim=1))
+    """‖g·aᵀ‖² = ‖g‖²‖a‖², in float64: a long g must not meet an a whose squares underflowed."""
+    length = _once(partial(torch.linalg.vector_norm, dim=1, dtype=torch.float64))
     return torch.stack([_product(piece, length) for piece in pieces], dim=1).square_()
 
 
 def _of_units(pieces: Sequence[Vectors | Rows], units: Units) -> Tensor:
     """‖Σ_r g_r·a_rᵀ‖² = Σ_{r,s} (a_r·a_s)(g_r·g_s) over a unit's rows; the terms cancel, so that
-    below 1e-3 of (Σ_r ‖a_r‖‖g_r‖)² it is computed in float64.
+    below 1e-3 of (Σ_r ‖a_r‖‖g_r‖)² it is computed in float64, and the rounding of the float32 sum
+    added.
     """
     found, terms = _ghosts(pieces, units, None)
     again = (found <= CANCELLATION * terms).logical_and_(terms > 0)
     if found.dtype == torch.float64 or not bool(again.any()):
         return found
-    exact, _ = _ghosts(pieces, units, torch.float64)
+    exact, terms = _ghosts(pieces, units, torch.float64)
+    exact = torch.where(exact <= CANCELLATION * terms, as_summed(exact, terms), exact)
     return exact.to(found.dtype)
 
 

@@ -37,7 +37,10 @@ class Vectors(HoldsBoth):
     def squared_norm(self, units: Units | None) -> Tensor | None:
         """‖g‖²‖a‖², or that of a unit's rows as one sequence."""
         if units is None:
-            a, g = (torch.linalg.vector_norm(x, dim=1) for x in (self.a, self.g))
+            # In float64: a long g must not meet an a whose squares underflowed.
+            a, g = (
+                torch.linalg.vector_norm(x, dim=1, dtype=torch.float64) for x in (self.a, self.g)
+            )
             return (a * g).square()
         return self.as_outer().squared_norm(units)
 

@@ -71,6 +71,7 @@ def total(ledgers: Ledgers, delta: float | None = None) -> Total:
     chosen = _delta(private, delta)
     event = composed(composed_event(ledger) for _, ledger in private)
     epsilons = _epsilons(event, first["relation"], chosen) if private else {}
+    _check_total(epsilons, private, chosen)
     return Total(
         tuple(folder for folder, _ in private),
         tuple(folder for folder, ledger in ledgers if not ledger["private"]),
@@ -78,6 +79,19 @@ def total(ledgers: Ledgers, delta: float | None = None) -> Total:
         max((float(ledger["epsilon"]) for _, ledger in private), default=0.0),
         epsilons, _uncovered(ledgers),
     )  # fmt: skip
+
+
+def _check_total(epsilons: Mapping[str, float | str], private: Ledgers, delta: float) -> None:
+    """Raise ConfigError if all runs together seem to cost less than one of them says it costs."""
+    total = [value for value in epsilons.values() if isinstance(value, float)]
+    for folder, ledger in private:
+        stated = float(ledger["epsilon"])
+        if total and delta <= ledger["delta"] and min(total) < stated * (1 - 1e-3):
+            raise ConfigError(
+                "entries", folder.name, f"states ε = {stated:.4g}, and with the others it would "
+                f"cost {min(total):.4g}: its entries were changed, or not all are there",
+                f"python -m dpsgd.ledger verify {folder}",
+            )  # fmt: skip
 
 
 def _check_one(key: str, what: str, ledgers: Ledgers) -> None:

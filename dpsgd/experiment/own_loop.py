@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import is_dataclass
 from pathlib import Path
+from typing import Any
 
 from platformdirs import user_cache_path
 from torch import Tensor, nn
@@ -230,12 +231,19 @@ class PrivateTraining:
         described = repr((
             plain(self.rule), self.budget, self.noise_multiplier, self.groups, owners,
             plain(self.sampling), self.sampler.n_units, fingerprint,
+            self.device, repr(self.model), _named(type(self.model)), _named(self.loss),
             plain(self.engine) if is_dataclass(self.engine) else type(self.engine).__name__,
         ))  # fmt: skip
         digest = hashlib.sha256(described.encode())
         for name, value in self.model.state_dict().items():
-            digest.update(name.encode() + value.detach().cpu().contiguous().numpy().tobytes())
+            digest.update(name.encode() + value.detach().cpu().double().numpy().tobytes())
         run_key = digest.hexdigest()[:16]
         if seed is not None:
             return Streams.from_seed(seed, run_key)
         return Streams(secrets.token_bytes(32), run_key)
+
+
+def _named(thing: Any) -> str:
+    """Return where a class or function is from; of a callable object its class."""
+    named = thing if hasattr(thing, "__qualname__") else type(thing)
+    return f"{named.__module__}.{named.__qualname__}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import importlib.metadata
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import attr
+import numpy as np
 
 from dpsgd import accounting
 from dpsgd.accounting import Accountant, DpEvent, Relation
@@ -29,7 +31,8 @@ class Remembered:
 
     An answer is used only for the very question: the event with every float in full, the
     accountant's class and settings (its grid among them), relation, δ, target, the versions of the
-    libraries and the code of this project's accountants. A file that is torn, edited or another
+    libraries and the code of this project's accountants. About events that cannot be told apart
+    from every other one nothing is kept. A file that is torn, edited or another
     question's is written anew; a folder that cannot be written is done without.
     """
 
@@ -44,8 +47,10 @@ class Remembered:
 
     def epsilon(self, event: DpEvent, relation: Relation, delta: float) -> float:
         """Return the accountant's ε; raises what it raises, and keeps no refusal."""
-        question = {"epsilon of": described(event), "relation": relation, "delta": _number(delta)}
-        return self._answer(question, lambda: self.accountant.epsilon(event, relation, delta))
+        return self._answer(
+            lambda: {"epsilon of": described(event), "relation": relation, "delta": _number(delta)},
+            lambda: self.accountant.epsilon(event, relation, delta),
+        )
 
     def calibrate(
         self,
@@ -59,11 +64,13 @@ class Remembered:
         The caller still asks for its ε, which was evaluated when it was solved: a σ that belongs to
         another question cannot overspend.
         """
-        question = {
-            "sigma of": [described(make_event(sigma)) for sigma in (1.0, 2.0)],
-            "relation": relation, "delta": _number(delta), "target": _number(epsilon),
-        }  # fmt: skip
-        return self._answer(question, lambda: self._solve(make_event, relation, epsilon, delta))
+        return self._answer(
+            lambda: {
+                "sigma of": [described(make_event(sigma)) for sigma in (1.0, 2.0)],
+                "relation": relation, "delta": _number(delta), "target": _number(epsilon),
+            },
+            lambda: self._solve(make_event, relation, epsilon, delta),
+        )  # fmt: skip
 
     def _solve(
         self,
@@ -77,8 +84,12 @@ class Remembered:
             return solve_noise(self, make_event, relation, epsilon, delta, inner.excess)
         return inner.calibrate(make_event, relation, epsilon, delta)
 
-    def _answer(self, question: dict[str, Any], compute: Callable[[], float]) -> float:
-        question = {**question, "accountant": described(plain(self.accountant)), **_code(self)}
+    def _answer(self, ask: Callable[[], dict[str, Any]], compute: Callable[[], float]) -> float:
+        try:
+            about = {"accountant": described(plain(self.accountant)), **_code(self)}
+            question = {**ask(), **about}
+        except UndescribedError:
+            return compute()  # an event or accountant of the user's own: nothing is kept
         text = json.dumps(question, sort_keys=True)
         file = self.cache / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
         stored = _read(file)
@@ -97,19 +108,44 @@ class Remembered:
         return found
 
 
+class UndescribedError(TypeError):
+    """A value that cannot be told from every other one, so that no answer about it is kept."""
+
+
 def described(value: Any) -> Any:
-    """Return events, settings and numbers as JSON that no two different ones share."""
-    if attr.has(type(value)):
-        fields = attr.fields_dict(type(value))
-        inner = {name: described(getattr(value, name)) for name in fields}
-        return {"class": f"{type(value).__module__}.{type(value).__qualname__}", **inner}
+    """Return events, settings and numbers as JSON that no two different ones share.
+
+    Raises UndescribedError for an object whose class does not itself say what its fields are.
+    """
+    names = _fields(type(value))
+    if names is not None:
+        inner = {name: described(getattr(value, name)) for name in names}
+        return {"class": f"{type(value).__module__}.{type(value).__qualname__}", "fields": inner}
     if isinstance(value, Mapping):
-        return {str(name): described(inner) for name, inner in value.items()}
-    if hasattr(value, "tolist"):
+        return {"mapping": {str(name): described(inner) for name, inner in value.items()}}
+    if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, list | tuple):
         return [described(inner) for inner in value]
-    return _number(value) if isinstance(value, float) else value
+    if isinstance(value, float):
+        return _number(value)
+    if value is None or isinstance(value, str | int | bool):
+        return value
+    raise UndescribedError(f"{type(value).__qualname__}: what it consists of is not known")
+
+
+def _fields(kind: type) -> list[str] | None:
+    """Return the fields of a class that declares them, its parents' included; else None.
+
+    A class that inherits from one with declared fields and declares none may hold anything.
+    """
+    own = vars(kind)
+    if "__attrs_attrs__" not in own and "__dataclass_fields__" not in own:
+        return None
+    found = dict.fromkeys(attr.fields_dict(kind)) if attr.has(kind) else {}
+    if dataclasses.is_dataclass(kind):
+        found |= dict.fromkeys(field.name for field in dataclasses.fields(kind))
+    return list(found)
 
 
 def _number(value: float) -> str:

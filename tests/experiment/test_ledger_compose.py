@@ -143,3 +143,9 @@ def test_a_copy_a_tampered_run_and_nothing_at_all_are_refused(tmp_path, capsys):
     assert "does not hold" in capsys.readouterr().err
     with pytest.raises(ConfigError, match="at least one run"):
         total([])
+
+
+def test_a_total_below_what_one_run_states_is_refused(tmp_path):
+    louder = [(tmp_path / name, planted(name, sigma=30.0, epsilon=3.0)) for name in "ab"]
+    with pytest.raises(ConfigError, match="its entries were changed"):
+        total(louder)

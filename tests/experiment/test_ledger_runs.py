@@ -7,7 +7,8 @@ from ledgers import Folder
 from analysis import schema
 from dpsgd import Budget, PrivateTraining, part, train
 from dpsgd.accounting.merging import noise_of
-from dpsgd.experiment.ledger import composed_event
+from dpsgd.errors import PrivacyError
+from dpsgd.experiment.ledger import composed_event, environment
 from dpsgd.experiment.plan import prepare, solve
 from dpsgd.experiment.settings import read_cell
 from dpsgd.experiment.verify import verify
@@ -88,3 +89,22 @@ def test_the_entries_alone_are_the_event_of_the_sampler(tmp_path):
     whole = composed_event(run.ledger)
     assert whole == plan.prepared.sampler.event(noise_of(whole), plan.steps)
     assert noise_of(whole) == pytest.approx(plan.noise_multiplier, rel=1e-12)
+
+
+def test_a_killed_run_is_not_repeated_by_other_code(tmp_path, monkeypatch):
+    def killed(step, loss, clip_fraction):
+        raise KeyboardInterrupt
+
+    settings = TINY | {"runs_dir": str(tmp_path), "clip": "flat"}
+    with pytest.raises(KeyboardInterrupt):
+        train(settings, on_step=killed)
+    monkeypatch.setattr(environment, "_sources", lambda: "edited")
+    with pytest.raises(PrivacyError, match=r"another environment \(sources\)"):
+        train(settings)
+
+
+def test_public_records_seen_by_a_model_without_an_epsilon_are_not_said_to_be_public(tmp_path):
+    shown = {"telemetry.window": 2, "telemetry": "probe"}
+    for mechanism, release in (("private", "public"), ("clip_only", "private")):
+        found = tiny(tmp_path, mechanism=mechanism, **shown)
+        assert found.ledger["slice_statistics"]["release"] == release

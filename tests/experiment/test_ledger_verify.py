@@ -126,7 +126,31 @@ def _smaller_epsilon(run):
     run.cell(lambda v: v.update(epsilon=2.0))
 
 
+def _other_streams(run):
+    """Streams that look like no other run's."""
+
+    def change(value):
+        value["stream_id"] = "0" * 16
+        for one in value["entries"]:
+            one["stream_id"] = "0" * 16
+
+    run.ledger(change)
+
+
 FORGED = {
+    "streams": (_other_streams, "stream_id"),
+    "stream of an entry": (of_entry(0, stream_id="0" * 16), "entries[0].stream_id"),
+    "common noise": (ledger(lambda v: v.update(common_noise=True)), "common_noise"),
+    "denominator": (ledger(lambda v: v["sampler"].update(expected_units=1.0)), "expected_units"),
+    "shares": (ledger(lambda v: v["shares"].update(gradient=1.0)), "shares of draw 1-3 gradient"),
+    "ε of prv": (
+        ledger(lambda v: v["epsilon_by_accountant"].update(prv=1.0)),
+        "ε of the entries by prv",
+    ),
+    "ε of moments": (
+        ledger(lambda v: v["epsilon_by_accountant"].update(moments=1.0)),
+        "ε of the entries by moments",
+    ),
     "ε": (_smaller_epsilon, "ε of the entries by pld"),
     "ε of rdp": (
         ledger(lambda v: v["epsilon_by_accountant"].update(rdp=1.0)),
@@ -202,8 +226,9 @@ FORGED = {
         "evidence memorisation",
     ),
 }  # fmt: skip
-COSTLY = {"ε", "ε of rdp", "ε in two places", "σ in words", "σ of one", "σ of all", "share",
-          "a mechanism left out", "a mechanism twice, as a draw of its own", "an unknown purpose",
+COSTLY = {"ε", "ε of rdp", "ε of prv", "ε of moments", "ε in two places", "σ in words",
+          "σ of one", "σ of all", "share", "a mechanism left out",
+          "a mechanism twice, as a draw of its own", "an unknown purpose",
           "an unknown event"}  # fmt: skip
 
 

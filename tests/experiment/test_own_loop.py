@@ -181,3 +181,44 @@ def test_a_model_that_mixes_rows_is_refused_at_its_first_step():
     records = next(iter(private))
     with pytest.raises(ConfigError, match="BatchNorm1d"):
         private.step(X[records], Y[records])
+
+
+class Other(nn.Linear):
+    """The same parameters and the same words, and another function."""
+
+    def forward(self, x):
+        return -super().forward(x)
+
+    def __repr__(self):
+        return nn.Linear(6, 3).__repr__()
+
+
+def other_loss(outputs, targets):
+    return 2 * cross_entropy(outputs, targets)
+
+
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [
+        (nn.Sequential(nn.Linear(6, 3), nn.Tanh()), {}),
+        (Other(6, 3), {}),
+        (nn.Linear(6, 3), {"loss": other_loss}),
+    ],
+)
+def test_another_model_or_loss_of_one_seed_draws_other_noise(model, options):
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+    same = (
+        nn.Sequential(nn.Linear(6, 3), nn.ReLU())
+        if isinstance(model, nn.Sequential)
+        else nn.Linear(6, 3)
+    )
+
+    def stream(one, **more):
+        return _private(one, seed=3, fingerprint="x", **more)[1].ledger["stream_id"]
+
+    with torch.no_grad():
+        for parameter in same.parameters():
+            parameter.zero_()
+    assert stream(model, **options) != stream(same)

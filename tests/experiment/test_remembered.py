@@ -12,7 +12,12 @@ import numpy as np
 import pytest
 
 from dpsgd.accounting import PLD, RDP, poisson_gaussian
-from dpsgd.accounting.library import ComposedDpEvent, MixtureOfGaussiansDpEvent
+from dpsgd.accounting.library import (
+    ComposedDpEvent,
+    GaussianDpEvent,
+    MixtureOfGaussiansDpEvent,
+)
+from dpsgd.accounting.stored import _KINDS, event_from_json
 from dpsgd.errors import ConfigError
 from dpsgd.experiment import remembered
 from dpsgd.experiment.remembered import Remembered, described
@@ -183,3 +188,57 @@ def test_processes_share_the_folder(tmp_path):
     assert len(set(found)) == 1
     (file,) = tmp_path.iterdir()
     assert json.loads(file.read_text(encoding="utf-8"))["answer"] == found[0].hex()
+
+
+STORED = [
+    {"type": "Gaussian", "noise_multiplier": 1.0},
+    {"type": "PoissonSampled", "sampling_probability": 0.1,
+     "event": {"type": "Gaussian", "noise_multiplier": 1.0}},
+    {"type": "TruncatedSubsampledGaussian", "dataset_size": 10, "sampling_probability": 0.1,
+     "truncated_batch_size": 3, "noise_multiplier": 1.0},
+    {"type": "MixtureOfGaussians", "standard_deviation": 1.0, "sensitivities": [0.0, 1.0],
+     "sampling_probs": [0.5, 0.5]},
+    {"type": "FixedBatches", "noise_multiplier": 1.0, "epochs": 3},
+    {"type": "SelfComposed", "event": {"type": "Gaussian", "noise_multiplier": 1.0}, "count": 4},
+    {"type": "Composed", "events": [{"type": "Gaussian", "noise_multiplier": 1.0}]},
+    {"type": "RepeatAndSelect", "event": {"type": "Gaussian", "noise_multiplier": 1.0},
+     "mean": 10.0, "shape": 1.0},
+    {"type": "NoOp"}, {"type": "NonPrivate"},
+]  # fmt: skip
+
+
+def neighbours(value):
+    """The same JSON with each number in it changed in turn."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from ({**value, key: other} for other in neighbours(inner))
+    elif isinstance(value, list):
+        for place, inner in enumerate(value):
+            yield from ([*value[:place], o, *value[place + 1 :]] for o in neighbours(inner))
+    elif isinstance(value, int | float):
+        yield value + 1 if isinstance(value, int) else 0.997 * value + 0.0005
+
+
+def test_every_kind_of_event_is_known_here():
+    assert {stored["type"] for stored in STORED} == set(_KINDS)
+
+
+@pytest.mark.parametrize("stored", STORED, ids=lambda stored: stored["type"])
+def test_no_two_events_have_one_description(stored):
+    known = [json.dumps(described(event_from_json(s))) for s in (stored, *neighbours(stored))]
+    others = [json.dumps(described(event_from_json(s))) for s in STORED if s is not stored]
+    assert len({*known, *others}) == len(known) + len(others)
+
+
+class Hidden(GaussianDpEvent):
+    """An event whose class does not say what else it holds."""
+
+    def __init__(self, sigma, secret):
+        super().__init__(sigma)
+        object.__setattr__(self, "secret", secret)
+
+
+def test_about_an_event_that_cannot_be_told_apart_nothing_is_kept(tmp_path):
+    assert asked(tmp_path, Hidden(1.0, 2)) == asked(tmp_path, Hidden(1.0, 3)) == 1.5
+    assert len(CALLS) == 2
+    assert not list(tmp_path.iterdir())

@@ -121,7 +121,9 @@ def test_users_and_micro_batches_are_counted_as_they_are(more):
     assert len(known) > 10
     for row in known:
         assert row["value"] == pytest.approx(true[place(row)], abs=1e-2)
-        assert row["lo"] - 1e-9 <= true[place(row)] <= row["hi"] + 1e-9
+        # Three times as far as 95 % of them: that all of many hold is not what 95 % means.
+        half, rounding = (row["hi"] - row["lo"]) / 2, 1e-6 * max(1.0, true[place(row)])
+        assert abs(row["value"] - true[place(row)]) <= 3 * half + rounding
 
 
 @pytest.mark.parametrize("telemetry", ["probe", "oracle"])
@@ -160,5 +162,6 @@ def test_runs_share_their_noise_only_where_it_is_asked_for(tmp_path):
     assert stream(seed=1, **shared) != stream(seed=0, **shared)
     run = train(settings(**shared, runs_dir=str(tmp_path)))
     assert run.ledger["common_noise"]
-    assert "never release" in (run.folder / "ledger.md").read_text().splitlines()[2]
+    page = " ".join((run.folder / "ledger.md").read_text(encoding="utf-8").split())
+    assert page.index("never release") < page.index("What is protected")
     assert run.model() is not None

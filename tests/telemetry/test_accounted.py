@@ -126,12 +126,13 @@ def test_a_run_writes_nothing_raw_about_training_records(run):
 
 
 def test_its_ledger_says_what_the_counts_take(run):
-    (entry,) = run.ledger["entries"]
-    assert entry["shares"][PURPOSE] == 0.5
-    assert sum(entry["shares"].values()) == pytest.approx(1.0)
-    assert set(entry["shares"]) == {"gradient", "clip query", PURPOSE}
+    shares = {entry["purpose"]: entry["share"] for entry in run.ledger["entries"]}
+    assert shares == run.ledger["shares"]
+    assert shares[PURPOSE] == 0.5
+    assert sum(shares.values()) == pytest.approx(1.0)
+    assert set(shares) == {"gradient", "clip query", PURPOSE}
     assert "1.414 times" in run.ledger["telemetry"]
-    assert run.ledger["scale"] == [pytest.approx(0.1 / math.sqrt(entry["shares"]["gradient"]))]
+    assert run.ledger["scale"] == [pytest.approx(0.1 / math.sqrt(shares["gradient"]))]
 
 
 def test_telemetry_inside_epsilon_costs_no_epsilon(run, tmp_path):

@@ -11,6 +11,7 @@ from dpsgd import Budget, PrivateTraining, part
 from dpsgd.clipping.flat import Flat
 from dpsgd.clipping.rule import clip_factor
 from dpsgd.errors import PrivacyError
+from dpsgd.randomness import Streams
 from dpsgd.training.micro import shares
 from dpsgd.training.step import private_step
 
@@ -136,7 +137,10 @@ def test_dropout_goes_on_from_one_micro_batch_to_the_next():
     assert _near(whole, parts)
 
 
-def test_a_loop_of_ones_own_takes_micro_batches():
+def test_a_loop_of_ones_own_takes_micro_batches(monkeypatch):
+    one = Streams.from_seed(1, "one stream for both")
+    monkeypatch.setattr(PrivateTraining, "_keyed", lambda *_: one)
+
     def gradients(micro_batch):
         torch.manual_seed(0)
         model, (x, y) = net(), rows(60)
@@ -144,7 +148,6 @@ def test_a_loop_of_ones_own_takes_micro_batches():
             model, part("clip/flat", norm=0.5), Budget(3.0, 1e-3, steps=3, batch=20), 60, seed=1,
             fingerprint="x", engine=part("engine/bookkeeping", micro_batch=micro_batch),
         )  # fmt: skip
-        private.streams = type(private.streams).from_seed(1, "one stream for both")
         found = []
         for records in private:
             losses = private.step(x[records], y[records])

@@ -75,7 +75,7 @@ def ledger_of(plan: Plan) -> dict[str, Any]:
         "stopped_by": plan.stopped_by,
         "entries": _entries(plan, state),
         "not_covered": not_covered(plan),
-        "slice_statistics": slice_statistics(cell),
+        "slice_statistics": slice_statistics(cell, prepared.bundle),
         "data": cell.data.name,
         "data_statistics": list(prepared.bundle.notes),
         "data_fingerprint": prepared.bundle.fingerprint,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import platform
 import subprocess
@@ -14,6 +15,7 @@ import torch
 NOT_A_CHECKOUT = "not a checkout"
 _ROOT = Path(__file__).resolve().parents[3]
 """The folder that holds the package: of a checkout its top, of a wheel site-packages."""
+_PACKAGE = Path(__file__).resolve().parents[2]
 _CODE = ("dpsgd", "analysis", "conf", "pyproject.toml")
 """Where a change that is not committed could change a result."""
 
@@ -31,7 +33,17 @@ def environment(device: str) -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         **_accelerator(device),
         **versions,
+        "sources": _sources(),
     }
+
+
+@cache
+def _sources() -> str:
+    """Return a hash of this package's source files, as they were when it was first asked for."""
+    digest = hashlib.sha256()
+    for file in sorted(_PACKAGE.rglob("*.py")):
+        digest.update(file.relative_to(_PACKAGE).as_posix().encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 @cache

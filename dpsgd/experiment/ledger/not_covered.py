@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from analysis import schema
-from dpsgd.data.bundle import holdout_is_public
+from dpsgd.data.bundle import Bundle, holdout_is_public
 from dpsgd.engine.gradients import Engine
 from dpsgd.experiment.plan import Plan
 from dpsgd.experiment.settings import Cell
@@ -58,13 +58,17 @@ def not_finite(engine: Engine) -> str:
     )
 
 
-def slice_statistics(cell: Cell) -> dict[str, Any]:
-    """Return where norms and clip fractions by slice are, and whether they may be shown."""
+def slice_statistics(cell: Cell, bundle: Bundle) -> dict[str, Any]:
+    """Return where norms and clip fractions by slice are, and whether they may be shown.
+
+    What a model shows of public records is public only if the model is inside ε.
+    """
     telemetry = cell.telemetry
     if isinstance(telemetry, Off):
         return {"telemetry": telemetry.name, "where": [], "release": None}
     if isinstance(telemetry, Probe):
-        return {"telemetry": telemetry.name, "where": [schema.TELEMETRY_FILE], "release": "public"}
+        release = "public" if cell.private and holdout_is_public(bundle) else "private"
+        return {"telemetry": telemetry.name, "where": [schema.TELEMETRY_FILE], "release": release}
     release = "accounted" if isinstance(telemetry, Accounted) else "private"
     stats = "clip_fraction" if isinstance(telemetry, Accounted) else "clip_fraction, kept"
     where = [schema.TELEMETRY_FILE, f"{schema.CELL_FILE} ({stats})"]

@@ -18,7 +18,9 @@ from dpsgd.experiment.identity import key_of
 from dpsgd.experiment.ledger.content import config_hash
 from dpsgd.experiment.ledger.entries import training_steps
 from dpsgd.experiment.parts import build_part
+from dpsgd.experiment.plan import COMMON_NOISE
 from dpsgd.experiment.verify.finding import Findings
+from dpsgd.randomness import Streams
 from dpsgd.sampling.capped_users import CappedUsers
 from dpsgd.sampling.schemes import event_of
 
@@ -38,6 +40,10 @@ def check_configuration(
     findings.equal("run_key", _WHERE, key, ledger["run_key"])
     for name in ("relation", "mechanism", "release"):
         findings.equal(name, _WHERE, config[name], ledger[name])
+    _check_streams(ledger, config, findings)
+    findings.equal(
+        "expected_units", _WHERE, config["batch"], ledger["sampler"]["expected_units"]
+    )  # fmt: skip
     findings.equal("unit", _WHERE, _unit(config), ledger["unit"])
     findings.equal("unit_name", _WHERE, config["unit_name"] or ledger["unit"], ledger["unit_name"])
     findings.items("clip_rule", _WHERE, config["clip"], ledger["clip_rule"])
@@ -55,6 +61,22 @@ def check_configuration(
     findings.equal("stopped_by", _WHERE, ended, ledger["stopped_by"])
     if ledger["private"]:
         _check_private(ledger, config, findings)
+
+
+def _check_streams(
+    ledger: Mapping[str, Any], config: Mapping[str, Any], findings: Findings
+) -> None:
+    """Compare whose noise this is: what ``compose`` trusts, so as not to add two sums of one."""
+    shared = bool(config["debug"]["common_noise"])
+    findings.equal("common_noise", _WHERE, shared, ledger["common_noise"])
+    if not config["release"]:
+        of = COMMON_NOISE if shared else ledger["run_key"]
+        stream = Streams.from_seed(config["seed"], of).stream_id
+        findings.equal("stream_id", _WHERE, stream, ledger["stream_id"])
+    for place, one in enumerate(ledger["entries"]):
+        if training_steps(str(one["draw_id"])) is not None:
+            what = f"entries[{place}].stream_id"
+            findings.equal(what, _WHERE, ledger["stream_id"], one["stream_id"])
 
 
 def _check_private(

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from analysis import schema
-from dpsgd.accounting import PLD, RDP, Accountant, DpEvent
+from dpsgd.accounting import PLD, PRV, RDP, Accountant, DpEvent, Moments
 from dpsgd.accounting.merging import noise_of
 from dpsgd.accounting.stored import event_from_json
 from dpsgd.errors import ConfigError
@@ -25,7 +25,9 @@ BELOW = 0.05
 """How far below PLD, which is nearly exact, another upper bound may seem to be."""
 
 _WHERE = schema.LEDGER_FILE
-_COMPARED: tuple[Accountant, ...] = (PLD("pld", 1e-4), RDP("rdp", None))
+_COMPARED: tuple[Accountant, ...] = (
+    PLD("pld", 1e-4), RDP("rdp", None), PRV("prv", 1e-2), Moments("moments"),
+)  # fmt: skip
 
 
 def check_numbers(ledger: Mapping[str, Any], findings: Findings) -> None:
@@ -35,20 +37,21 @@ def check_numbers(ledger: Mapping[str, Any], findings: Findings) -> None:
     except ConfigError as error:
         findings.that(False, "entries", _WHERE, error.allowed, f"{error.key}={error.value}")
         return
-    _check_sigma(ledger, findings)
+    check_sigma(ledger, findings)
     _warn_of_versions(ledger, findings)
     certified = _check_certified(ledger, event, findings)
     _check_second(ledger, event, certified, findings)
 
 
-def _check_sigma(ledger: Mapping[str, Any], findings: Findings) -> None:
-    """Every joint release of training steps has the σ that the ledger states."""
+def check_sigma(ledger: Mapping[str, Any], findings: Findings) -> None:
+    """Every joint release of training steps has the σ and the shares that the ledger states."""
     for (_, draw), group in by_draw(ledger["entries"]).items():
         inverse = math.fsum(noise_of(event_from_json(one["event"])) ** -2 for one in group)
         what = f"σ of the joint release of draw {draw}"
         findings.near(what, _WHERE, ledger["noise_multiplier"], inverse**-0.5, 1e-9)
         shares = {one["purpose"]: one["share"] for one in group}
         findings.near(f"shares of draw {draw}", _WHERE, 1.0, math.fsum(shares.values()), 1e-9)
+        findings.items(f"shares of draw {draw}", _WHERE, ledger["shares"], shares)
 
 
 def _check_certified(ledger: Mapping[str, Any], event: DpEvent, findings: Findings) -> float | None:
@@ -83,7 +86,7 @@ def _check_second(
             findings.remarks.append(f"{other.name} was not asked: {error.allowed}")
             continue
         listed = ledger["epsilon_by_accountant"].get(other.name)
-        if listed is not None:
+        if listed is not None:  # a loop of one's own lists the one that certifies
             what = f"ε of the entries by {other.name}"
             findings.near(what, _WHERE, found[other.name], listed, SAME)
     if asked == "pld" and not found:

@@ -17,7 +17,7 @@ from dpsgd.experiment.own_ledger import OWN_LOOP
 from dpsgd.experiment.seal import seal_of
 from dpsgd.experiment.verify.configuration import check_configuration
 from dpsgd.experiment.verify.finding import Findings
-from dpsgd.experiment.verify.numbers import check_numbers
+from dpsgd.experiment.verify.numbers import check_numbers, check_sigma
 from dpsgd.experiment.verify.run_files import (
     check_cell,
     check_files,
@@ -70,6 +70,8 @@ def verify(folder: Path, *, accountants: bool = True, seal: str | None = None) -
         state, status = _check(folder, ledger, findings)
         if accountants and ledger["private"]:
             check_numbers(ledger, findings)
+        elif ledger["private"]:
+            check_sigma(ledger, findings)
         elif not ledger["private"]:
             findings.equal("ε without privacy", schema.LEDGER_FILE, "inf", ledger["epsilon"])
             findings.equal("entries without privacy", schema.LEDGER_FILE, [], ledger["entries"])
