@@ -127,7 +127,7 @@ class Trainer:
                 clipping=self.mechanism in CLIPPED,
                 noise_multiplier=self.noise_multiplier if noised else 0.0,
                 expected_units=self.sampler.expected_units,
-                generator=self.streams.generator("noise", step, self.device),
+                generator=self.streams.source("noise", step, self.device),
                 non_finite=self.engine.non_finite, raw=raw,
                 check_apart=is_checked(step) or not is_shipped(self.rule),
             )  # fmt: skip
