@@ -8,6 +8,7 @@ from typing import Any
 
 from analysis import schema
 from dpsgd.experiment.files import read_json
+from dpsgd.experiment.identity import WITHHELD
 from dpsgd.experiment.record import finished
 
 MEASURED = ("accuracy", "macro_accuracy", "tail_band", "tail_worst", "nll")
@@ -26,6 +27,9 @@ def at_the_end(cell: Mapping[str, Any], model_sha256: str, runs: Path) -> dict[s
 
 def of_the_folder(cell: Mapping[str, Any], model_sha256: str, runs: Path) -> dict[str, Any]:
     """Return what all finished runs below ``runs`` on the same data say."""
+    if _fingerprint(runs / str(cell["run_key"])) == WITHHELD:
+        # Which other runs had these data is a secret, and their numbers are releases of their own.
+        return {"scope": "this run alone"} | _evidence(cell, model_sha256, [], None)
     others = list(_same_data(cell, runs))
     scope = {"scope": "all finished runs on these data in the runs folder"}
     return scope | _evidence(cell, model_sha256, others, _counts(others))
