@@ -14,7 +14,11 @@ import pandas as pd
 from analysis import schema
 from dpsgd.errors import PrivacyError
 
-RELEASES = ("public", "accounted")
+ROWS: Mapping[str, frozenset[str]] = {
+    "public": frozenset((*schema.STATS_OF_PROBE, *schema.METRICS)),
+    "accounted": frozenset(("clip_fraction", "units", "threshold")),
+}
+"""Statistics and metrics that rows may hold, by what the rows say that they are released as."""
 
 CELL = frozenset({
     "schema", "run_key", "baseline_key", "label", "status", "rule", "clip_norm", "mechanism",
@@ -86,12 +90,14 @@ class Released(Gate):
     """Lets through what is on the list of this page."""
 
     def rows(self, rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        """Return the rows that are public or accounted."""
-        return [row for row in rows if self.allows(str(row.get("release")))]
+        """Return the rows whose statistic is on the list for what they are released as."""
+        return [row for row in rows if _listed(row)]
 
     def metrics(self, table: pd.DataFrame) -> pd.DataFrame:
-        """Return the rows that are public or accounted."""
-        return table.loc[table["release"].isin(RELEASES)].reset_index(drop=True)
+        """Return the rows whose metric is on that list."""
+        named = zip(table["metric"], table["release"], strict=True)
+        listed = [_listed({"metric": metric, "release": release}) for metric, release in named]
+        return table.loc[listed].reset_index(drop=True)
 
     def cell(self, cell: Mapping[str, Any]) -> dict[str, Any]:
         """Return the keys of the list, of metrics the rows and columns that are allowed."""
@@ -122,7 +128,7 @@ class Released(Gate):
 
     def allows(self, release: str) -> bool:
         """Whether ``release`` is public or accounted."""
-        return release in RELEASES
+        return release in ROWS
 
 
 def gate_of(*, release: bool) -> Gate:
@@ -139,6 +145,11 @@ def shown(
     before a released run begins.
     """
     return lambda step, loss, clip_fraction: progress(step, gate.loss(loss), clip_fraction)
+
+
+def _listed(row: Mapping[Any, Any]) -> bool:
+    name = row["stat"] if "stat" in row else row.get("metric")
+    return name in ROWS.get(str(row.get("release")), ())
 
 
 def _days(values: dict[str, Any]) -> dict[str, Any]:

@@ -37,8 +37,9 @@ def run_key(cell: Cell, fingerprint: str) -> str:
     """Return 16 hex digits: SHA-256 of the typed configuration, the data and the code's version.
 
     ``fingerprint`` is the data's SHA-256, which a released run's key does not hold. Tracker,
-    ``runs_dir`` and paths of data do not matter. Parts of the user's own enter with the SHA-256 of their files: an edited model that kept its key would draw
-    the same noise for another sum, and the two could be subtracted.
+    ``runs_dir`` and paths of data do not matter. Parts of the user's own enter with the SHA-256 of
+    their files: an edited model that kept its key would draw the same noise for another sum, and
+    the two could be subtracted.
     """
     data = named_data(cell, fingerprint)
     return key_of(cell_config(cell), data, RESULT_VERSION, own_code_of(cell))

@@ -62,6 +62,7 @@ def check_release_settings(cell: Cell) -> None:
 
 def check_release_data(cell: Cell, bundle: Bundle) -> None:
     """Raise ConfigError for data of which more than ε covers would leave; other cells pass."""
+    check_release_settings(cell)  # once more: a cell may have been changed since it was read
     if not cell.settings.release:
         return
     computed = [note for note in bundle.notes if note.endswith(COMPUTED)]
