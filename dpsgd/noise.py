@@ -16,10 +16,11 @@ from torch._utils import _unflatten_dense_tensors
 
 from dpsgd.clipping.groups import Groups
 from dpsgd.errors import PrivacyError
+from dpsgd.sources import Source, normal
 
 
 def gaussian_noise(
-    like: Mapping[str, Tensor], groups: Groups, std: Tensor, generator: torch.Generator
+    like: Mapping[str, Tensor], groups: Groups, std: Tensor, generator: Source
 ) -> dict[str, Tensor]:
     """Draw independent N(0, std_g²) noise for every parameter.
 
@@ -27,7 +28,8 @@ def gaussian_noise(
         like: parameter name to a tensor of that parameter's shape, dtype and device.
         groups: which clip group each parameter is in.
         std: ``[groups]`` standard deviation of each clip group, finite and > 0.
-        generator: the noise stream of this step, on the device of the parameters.
+        generator: the noise stream of this step; torch's own must be on the device of the
+            parameters.
 
     Raises:
         PrivacyError: a standard deviation is not finite or not positive.
@@ -39,7 +41,7 @@ def gaussian_noise(
     # The widest type of all: noise of half precision would be rounded to zero under a small std.
     widest = reduce(torch.promote_types, types, torch.float32)
     size = sum(value.numel() for value in values)
-    flat = torch.randn(size, generator=generator, device=values[0].device, dtype=widest)
+    flat = normal(generator, size, widest, values[0].device)
     parts = _unflatten_dense_tensors(flat, values)  # views, in one call
     if len(set(of_group)) == 1:
         flat.mul_(of_group[0])
@@ -50,7 +52,7 @@ def gaussian_noise(
     return dict(zip(like, parts, strict=True))
 
 
-def query_noise(like: Tensor, std: Tensor, generator: torch.Generator) -> Tensor:
+def query_noise(like: Tensor, std: Tensor, generator: Source) -> Tensor:
     """Draw independent N(0, std_k²) noise for the columns of ``like`` ``[k]``, on its device.
 
     ``std`` is ``[k]``, or ``[1]`` for all columns; PrivacyError unless all are finite and > 0.
@@ -61,7 +63,7 @@ def query_noise(like: Tensor, std: Tensor, generator: torch.Generator) -> Tensor
             f"a query's noise has standard deviations from {smallest} to {largest}; every one must "
             "be finite and > 0"
         )
-    drawn = torch.randn(like.shape, generator=generator, device=like.device, dtype=like.dtype)
+    drawn = normal(generator, like.shape, like.dtype, like.device)
     return drawn.mul_(std.to(like))
 
 

@@ -23,7 +23,7 @@ from dpsgd.messages import explain
 
 def train(
     settings: Mapping[str, Any],
-    on_step: Callable[[int, float, float | None], None] | None = None,
+    on_step: Callable[[int, float | None, float | None], None] | None = None,
     config_dir: str | Path | None = None,
 ) -> Run:
     """Train the cell that ``settings`` describes, unless it is finished already; return its run.
@@ -31,7 +31,8 @@ def train(
     ``settings`` holds what one would write on the command line: groups by option
     (``{"clip": "per_layer"}``), keys by their dotted name (``{"clip.norm": 0.5, "seed": 1}``) or
     nested (``{"data": {"keep": 0.1}}``). A part of your own is a mapping with a ``_target_``.
-    ``on_step(step, loss, clip fraction)`` is called after every step. ``config_dir`` is a folder of
+    ``on_step(step, loss, clip fraction)`` is called after every step, with ``release=true`` without
+    the loss (None). ``config_dir`` is a folder of
     your own with more options, as ``--config-dir`` of the command line.
 
     Raises ConfigError for settings that cannot be used, and PrivacyError, before training starts.
@@ -39,7 +40,7 @@ def train(
     config = resolved(settings, config_dir)
     prepared = prepare(read_cell(config))
 
-    def progress(plan: Plan) -> Callable[[int, float, float | None], None]:
+    def progress(plan: Plan) -> Callable[[int, float | None, float | None], None]:
         return on_step or _silent
 
     outcome = run_cell(prepared, Path(config["runs_dir"]), progress)
@@ -101,5 +102,5 @@ def _as_config_error(message: str) -> ConfigError:
     return ConfigError(key, value, allowed) if allowed else ConfigError("", message, "")
 
 
-def _silent(step: int, loss: float, clip_fraction: float | None) -> None:
+def _silent(step: int, loss: float | None, clip_fraction: float | None) -> None:
     """Show nothing."""

@@ -15,6 +15,9 @@ from typing import Literal
 import numpy as np
 import torch
 
+from dpsgd.errors import PrivacyError
+from dpsgd.sources import KEY_BYTES, Cryptographic, Source
+
 Purpose = Literal[
     "init", "sampling", "shuffle", "choice", "noise", "dropout", "evaluation", "probe"
 ]
@@ -29,12 +32,19 @@ class Streams:
     """The random streams of one run.
 
     ``key`` is the secret (research runs: the seed, which protects nothing), ``run_key`` separates
-    cells, ``epoch`` counts the times that this run had to start a new key.
+    cells, ``epoch`` counts the times that this run had to start a new key. With ``secret`` the key
+    is one of 256 bits, and all that privacy rests on is drawn by a cryptographic generator.
     """
 
     key: bytes = field(repr=False)
     run_key: str
     epoch: int = 0
+    secret: bool = False
+
+    @classmethod
+    def keyless(cls, run_key: str) -> Streams:
+        """Streams of a released run that was not given its key yet: any use raises PrivacyError."""
+        return cls(b"", run_key, secret=True)
 
     @classmethod
     def from_seed(cls, seed: int, run_key: str) -> Streams:
@@ -45,6 +55,16 @@ class Streams:
     def stream_id(self) -> str:
         """A public name of these streams (16 hex digits) that does not reveal the key."""
         return hashlib.sha256(b"stream-id" + self._prefix("id", 0)).hexdigest()[:16]
+
+    def source(self, purpose: Purpose, step: int = 0, device: str = "cpu") -> Source:
+        """Return what draws the coins or the noise of this step: cryptographic for ``secret``
+        streams, else :meth:`generator`.
+        """
+        if not self.secret:
+            return self.generator(purpose, step, device)
+        # Its own prefix: no generator that can be wound back is fed from the same digest.
+        prefix = b"chacha" + self._prefix(purpose, step)
+        return Cryptographic(hashlib.shake_256(prefix).digest(KEY_BYTES))
 
     def generator(self, purpose: Purpose, step: int = 0, device: str = "cpu") -> torch.Generator:
         """Return a fresh generator on ``device`` for this purpose and step.
@@ -70,6 +90,8 @@ class Streams:
         return hashlib.shake_256(self._prefix(purpose, step)).digest(size)
 
     def _prefix(self, purpose: str, step: int) -> bytes:
+        if self.secret and len(self.key) != KEY_BYTES:
+            raise PrivacyError(f"a released run needs a key of {KEY_BYTES} bytes before it draws")
         fields = (self.key, self.run_key.encode(), purpose.encode())
         head = b"".join(len(field).to_bytes(4, "big") + field for field in fields)
         return head + self.epoch.to_bytes(4, "big") + step.to_bytes(8, "big")

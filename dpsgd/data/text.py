@@ -17,7 +17,7 @@ from dpsgd.data.deal import deal
 from dpsgd.data.frames import read_frame
 from dpsgd.data.kept import slice_columns
 from dpsgd.data.labels import read_classes, read_users
-from dpsgd.data.notes import COMPUTED, COUNTED
+from dpsgd.data.notes import COMPUTED, COUNTED, OVERLAPPING
 from dpsgd.data.source import Parts, TailedSource
 from dpsgd.data.tokens import NOTHING, Alphabet, Level, beginnings, codes_of, windows
 from dpsgd.errors import ConfigError
@@ -183,7 +183,7 @@ class Text(TailedSource):
             names = ", ".join(texts("slices", self.slices))
             notes.append(f"values of {names} that name slices {COMPUTED}")
         if self.stride is not None and self.stride < self.context:
-            notes.append("windows overlap: a token is in several records, and may be in two splits")
+            notes.append(OVERLAPPING)
         return tuple(notes)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import torch
 from analysis import schema
 from dpsgd.data.bundle import holdout_is_public
 from dpsgd.errors import PrivacyError
+from dpsgd.experiment.allowed import Gate, gate_of, shown
 from dpsgd.experiment.files import check_folder, read_json, write_json, write_text, write_whole
 from dpsgd.experiment.ledger import (
     check_attempt,
@@ -32,6 +33,7 @@ from dpsgd.experiment.record import (
     write_table,
 )
 from dpsgd.experiment.seal import sha256
+from dpsgd.experiment.secret import keep_traceback, keyed, stored_secret
 from dpsgd.experiment.training import recorder_of, trainer_of
 from dpsgd.metrics import evaluate_scores
 from dpsgd.training.evaluate import scores
@@ -39,7 +41,7 @@ from dpsgd.training.evaluate import scores
 MIN_N = 10
 """Slices with fewer examples have no ECE and cannot be the worst slice."""
 
-Progress = Callable[[int, float, float | None], None]
+Progress = Callable[[int, float | None, float | None], None]
 
 
 @dataclass(frozen=True)
@@ -59,12 +61,16 @@ def run_cell(prepared: Prepared, runs: Path, progress: Callable[[Plan], Progress
     """Train a prepared cell unless ``runs`` holds it finished; return its outcome.
 
     ``progress(plan)`` gives the callback of every step. Raises ConfigError or PrivacyError before
-    training; whatever is raised while training is kept in ``status.json``.
+    training; whatever is raised while training is kept in ``status.json``, of a released run in
+    a private file.
     """
     started = time.perf_counter()
     check_folder(runs, "runs_dir")
     folder = runs / prepared.run_key
-    tracker = prepared.cell.tracker
+    tracker, release = prepared.cell.tracker, prepared.cell.settings.release
+    gate = gate_of(release=release)
+    if release:
+        stored_secret(prepared, folder)  # refuses other data before anything of these is shown
     done = finished(folder)
     if done is not None:
         ledger = read_json(folder / schema.LEDGER_FILE) or {}
@@ -77,22 +83,25 @@ def run_cell(prepared: Prepared, runs: Path, progress: Callable[[Plan], Progress
         raise PrivacyError(reason)
     plan = solve(prepared, runs / ".cache")
     tracker.open(runs)
-    ledger = ledger_of(plan)
+    plan = replace(plan, prepared=keyed(prepared, folder))
+    ledger = gate.ledger(ledger_of(plan))
     reason = check_same_release(before, ledger, folder)
     if reason:
         raise PrivacyError(reason)
-    status = Status(folder)
+    status = Status(folder, gate)
     try:
         # The ledger is on disk, in full, before any parameter changes.
         write_config(folder, plan)
         write_json(folder / schema.LEDGER_FILE, ledger)
         write_page(folder, ledger, None)
-        cell = _train(plan, folder, status, progress(plan), started)
+        cell = gate.cell(_train(plan, folder, status, progress(plan), gate, started))
         write_json(folder / schema.CELL_FILE, cell)
         write_page(folder, ledger, at_the_end(cell, sha256(folder / schema.MODEL_FILE), runs))
         status.finish(plan.stopped_by, plan.steps)
     except BaseException as error:
         status.fail(error)
+        if release and isinstance(error, Exception):
+            raise keep_traceback(folder, error) from None
         raise
     return Outcome(folder, cell, ledger, False, tracker.upload(folder, cell))
 
@@ -107,17 +116,17 @@ def write_page(folder: Path, ledger: dict[str, Any], evidence: dict[str, Any] | 
 
 
 def _train(
-    plan: Plan, folder: Path, status: Status, progress: Progress, started: float
+    plan: Plan, folder: Path, status: Status, progress: Progress, gate: Gate, started: float
 ) -> dict[str, Any]:
     prepared, bundle = plan.prepared, plan.prepared.bundle
     trainer = trainer_of(plan)
     recorder = recorder_of(plan, trainer)
     before = time.perf_counter()
-    trainer.run(bundle.train, recorder, _with_heartbeat(progress, status))
+    trainer.run(bundle.train, recorder, _with_heartbeat(shown(gate, progress), status))
     trained = time.perf_counter()
-    evaluation = _evaluate(plan, folder)
+    evaluation = gate.metrics(_evaluate(plan, folder, gate))
     evaluated = time.perf_counter()
-    write_table(folder / schema.TELEMETRY_FILE, recorder.rows, schema.TELEMETRY)
+    write_table(folder / schema.TELEMETRY_FILE, gate.rows(recorder.rows), schema.TELEMETRY)
     write_table(folder / schema.EVALUATION_FILE, evaluation.to_dict("records"), schema.EVALUATION)
     write_whole(folder / schema.MODEL_FILE, lambda p: torch.save(_state(prepared), p))
     totals = pd.DataFrame(recorder.totals(), columns=list(schema.CELL_METRICS))
@@ -137,7 +146,7 @@ def _state(prepared: Prepared) -> dict[str, torch.Tensor]:
     return {name: value.cpu() for name, value in prepared.model.state_dict().items()}
 
 
-def _evaluate(plan: Plan, folder: Path) -> pd.DataFrame:
+def _evaluate(plan: Plan, folder: Path, gate: Gate) -> pd.DataFrame:
     prepared, cell, bundle = plan.prepared, plan.prepared.cell, plan.prepared.bundle
     release = "public" if cell.private and holdout_is_public(bundle) else "private"
     of_train = cell.slices.kinds_of_train()
@@ -155,7 +164,8 @@ def _evaluate(plan: Plan, folder: Path) -> pd.DataFrame:
             )
         )  # fmt: skip
     table = pd.concat(tables, ignore_index=True)
-    write_whole(folder / schema.PREDICTIONS_FILE, lambda p: table.to_parquet(p, index=False))
+    if gate.allows(release):
+        write_whole(folder / schema.PREDICTIONS_FILE, lambda p: table.to_parquet(p, index=False))
     found = pd.concat(rows, ignore_index=True)
     if of_train:
         # These slices are made from training records, and the worst slice may be one of them.
@@ -164,7 +174,9 @@ def _evaluate(plan: Plan, folder: Path) -> pd.DataFrame:
     return found
 
 
-def _with_heartbeat(progress: Progress, status: Status, every: float = 5.0) -> Progress:
+def _with_heartbeat(
+    progress: Callable[[int, float, float | None], None], status: Status, every: float = 5.0
+) -> Callable[[int, float, float | None], None]:
     last = time.monotonic()
 
     def step(number: int, loss: float, clip_fraction: float | None) -> None:

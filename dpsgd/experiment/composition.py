@@ -12,8 +12,10 @@ from dpsgd.accounting import PLD, RDP, Accountant, DpEvent, Relation, check_delt
 from dpsgd.accounting.merging import composed
 from dpsgd.data.notes import COMPUTED, COUNTED
 from dpsgd.errors import ConfigError
+from dpsgd.experiment.identity import WITHHELD
 from dpsgd.experiment.ledger import composed_event
 from dpsgd.experiment.own_ledger import OWN_LOOP
+from dpsgd.experiment.secret import SECRET_FILE, data_of
 
 UNKNOWN = "not known"
 
@@ -57,6 +59,7 @@ def total(ledgers: Ledgers, delta: float | None = None) -> Total:
     """
     if not ledgers:
         raise ConfigError("run", None, "needs at least one run with a ledger")
+    ledgers = [(folder, _with_data(folder, ledger)) for folder, ledger in ledgers]
     for key, what in (
         ("unit", "units of privacy"),
         ("unit_name", "names of the unit"),
@@ -100,12 +103,27 @@ def _check_one(key: str, what: str, ledgers: Ledgers) -> None:
         found.setdefault(ledger[key], folder)
     if len(found) > 1:
         (one, first), (other, second) = list(found.items())[:2]
+        secret = key == "data_fingerprint" and any(ledger.get("release") for _, ledger in ledgers)
+        shown = "withheld" if secret else f"{_short(one)} and {_short(other)}"
         raise ConfigError(
-            key, f"{_short(one)} and {_short(other)}", f"{what} differ: no one ε covers both",
+            key, shown, f"{what} differ: no one ε covers both",
             f"{first.name} has the first, {second.name} the second",
         )  # fmt: skip
     if len(ledgers) > 1 and UNKNOWN in found:
         raise ConfigError(key, UNKNOWN, "the data of these runs may be different people's")
+    if len(ledgers) > 1 and WITHHELD in found:
+        raise ConfigError(
+            key, "withheld", "released runs do not say which data they had: these may be different "
+            "people's",
+            f"compose them where their {SECRET_FILE} lies, in each run's folder: it knows",
+        )  # fmt: skip
+
+
+def _with_data(folder: Path, ledger: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the ledger of a released run with its data's hash, if its secret is there to say."""
+    if ledger.get("data_fingerprint") != WITHHELD:
+        return ledger
+    return {**ledger, "data_fingerprint": data_of(folder) or WITHHELD}
 
 
 def _check_streams(ledgers: Ledgers) -> None:

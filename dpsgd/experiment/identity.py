@@ -19,6 +19,9 @@ PATHS = ("path", "test_path")
 NOT_RESULTS = ("tracker", "runs_dir")
 """What may differ between two cells that are the same run."""
 
+WITHHELD = "withheld: a hash of private data would tell two candidates apart"
+"""Stands in a released run for the SHA-256 of its data: in the ledger, and in the run key."""
+
 
 def cell_config(cell: Cell) -> dict[str, Any]:
     """Return the cell as plain nested data: root keys, then groups."""
@@ -33,12 +36,18 @@ def cell_config(cell: Cell) -> dict[str, Any]:
 def run_key(cell: Cell, fingerprint: str) -> str:
     """Return 16 hex digits: SHA-256 of the typed configuration, the data and the code's version.
 
-    ``fingerprint`` is the data's SHA-256. Tracker, ``runs_dir`` and paths of data do not matter.
-    Parts of the
-    user's own enter with the SHA-256 of their files: an edited model that kept its key would draw
-    the same noise for another sum, and the two could be subtracted.
+    ``fingerprint`` is the data's SHA-256, which a released run's key does not hold. Tracker,
+    ``runs_dir`` and paths of data do not matter. Parts of the user's own enter with the SHA-256 of
+    their files: an edited model that kept its key would draw the same noise for another sum, and
+    the two could be subtracted.
     """
-    return key_of(cell_config(cell), fingerprint, RESULT_VERSION, own_code_of(cell))
+    data = named_data(cell, fingerprint)
+    return key_of(cell_config(cell), data, RESULT_VERSION, own_code_of(cell))
+
+
+def named_data(cell: Cell, fingerprint: str) -> str:
+    """Return what may name a cell's data outside: their ``fingerprint``, or that it is withheld."""
+    return WITHHELD if cell.settings.release else fingerprint
 
 
 def key_of(

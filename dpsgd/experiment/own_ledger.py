@@ -11,6 +11,7 @@ from dpsgd.experiment.ledger.environment import code_state, environment
 from dpsgd.experiment.ledger.not_covered import not_finite
 from dpsgd.experiment.ledger.words import (
     FLOATING_POINT,
+    FLOATING_POINT_RELEASED,
     FROM_THE_SYSTEM,
     KEYING,
     NEIGHBOURS,
@@ -71,7 +72,8 @@ def own_ledger(training: PrivateTraining) -> dict[str, Any]:
         "data_statistics": ["whatever was done to the data before they came here is not known"],
         "data_fingerprint": "not known", "stream_id": training.streams.stream_id,
         "randomness": SEEDED_LOOP if training.seeded else FROM_THE_SYSTEM, "keying": KEYING,
-        "floating_point": FLOATING_POINT, "environment": environment(training.device),
+        "floating_point": FLOATING_POINT if training.seeded else FLOATING_POINT_RELEASED,
+        "environment": environment(training.device),
         "code": code_state(), "own_code": {},
         "result_version": OWN_LOOP, "config_hash": training.streams.run_key,
     }  # fmt: skip

@@ -36,6 +36,7 @@ from dpsgd.experiment.parts import default_part, plain
 from dpsgd.experiment.remembered import Remembered
 from dpsgd.randomness import Streams
 from dpsgd.sampling.sampler import Draw, Sampling
+from dpsgd.sources import KEY_BYTES
 from dpsgd.training.loss import cross_entropy
 from dpsgd.training.micro import Capture, probed_row, shares
 from dpsgd.training.step import private_step
@@ -176,7 +177,7 @@ class PrivateTraining:
             self._captured(inputs, targets, draw, step), self.rule, self.state, self.groups, {},
             clipping=True, noise_multiplier=self.noise_multiplier,
             expected_units=self.sampler.expected_units,
-            generator=self.streams.generator("noise", step, self.device),
+            generator=self.streams.source("noise", step, self.device),
             non_finite=self.engine.non_finite,
             check_apart=is_checked(step) or not is_shipped(self.rule),
         )  # fmt: skip
@@ -240,7 +241,7 @@ class PrivateTraining:
         run_key = digest.hexdigest()[:16]
         if seed is not None:
             return Streams.from_seed(seed, run_key)
-        return Streams(secrets.token_bytes(32), run_key)
+        return Streams(secrets.token_bytes(KEY_BYTES), run_key, secret=True)
 
 
 def _named(thing: Any) -> str:

@@ -35,6 +35,7 @@ from dpsgd.engine.gradients import Loss
 from dpsgd.engine.memory import MEASURED, rows_at_once
 from dpsgd.errors import ConfigError, PrivacyError
 from dpsgd.experiment.identity import run_key
+from dpsgd.experiment.releasing import check_release_data
 from dpsgd.experiment.remembered import Remembered
 from dpsgd.experiment.settings import Cell, baseline
 from dpsgd.experiment.watching import released_rule
@@ -110,6 +111,7 @@ def prepare(cell: Cell) -> Prepared:
     """Load the data, build the model and check both. Raises ConfigError or PrivacyError."""
     settings = cell.settings
     bundle = _load(cell)
+    check_release_data(cell, bundle)
     sampler = _sampler(cell, bundle)
     n_units = sampler.n_units
     steps = settings.steps or sampler.steps(settings.epochs)
@@ -128,8 +130,14 @@ def prepare(cell: Cell) -> Prepared:
         cell, bundle, slices, key, run_key(baseline(cell), bundle.fingerprint),
         sampler, steps, delta, why,
         shape, model, loss, groups, micro_batch, rule, _info(cell, bundle) | asked,
-        Streams.from_seed(settings.seed, COMMON_NOISE if cell.debug.common_noise else key),
+        _streams(cell, key),
     )  # fmt: skip
+
+
+def _streams(cell: Cell, key: str) -> Streams:
+    if cell.settings.release:  # its key comes from the run's folder, or makes one there
+        return Streams.keyless(key)
+    return Streams.from_seed(cell.settings.seed, COMMON_NOISE if cell.debug.common_noise else key)
 
 
 def _load(cell: Cell) -> Bundle:

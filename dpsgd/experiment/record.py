@@ -19,6 +19,7 @@ import yaml
 from analysis import schema
 from dpsgd.accounting import format_epsilon
 from dpsgd.data.bundle import Bundle, Split
+from dpsgd.experiment.allowed import Gate
 from dpsgd.experiment.files import read_json, write_json, write_text, write_whole
 from dpsgd.experiment.identity import RESULT_VERSION, cell_config, flat_config, infinities_as_words
 from dpsgd.experiment.plan import Plan
@@ -33,10 +34,13 @@ def now() -> str:
 
 
 class Status:
-    """``status.json`` of one attempt: RUNNING until told otherwise, with a heartbeat."""
+    """``status.json`` of one attempt: RUNNING until told otherwise, with a heartbeat.
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    Only what ``gate`` lets through is written.
+    """
+
+    def __init__(self, folder: Path, gate: Gate) -> None:
+        self._folder, self._gate = folder, gate
         self._file = folder / schema.STATUS_FILE
         before = read_json(self._file)
         attempts = int(before.get("attempts", 1)) + 1 if isinstance(before, dict) else 1
@@ -72,7 +76,7 @@ class Status:
         self._write()
 
     def _write(self) -> None:
-        write_json(self._file, self._value)
+        write_json(self._file, self._gate.status(self._value))
 
 
 def finished(folder: Path) -> dict[str, Any] | None:

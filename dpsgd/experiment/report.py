@@ -47,14 +47,17 @@ def progress_bar(console: Console) -> Iterator[Callable[[Plan], Callable[..., No
                 "ε = ∞. This run is not private."
             )
         rows = plan.prepared.micro_batch
-        if rows is not None and rows < plan.prepared.sampler.largest_draw:
+        # How many fit may follow from how many records users have.
+        shown = not plan.prepared.cell.settings.release
+        if shown and rows is not None and rows < plan.prepared.sampler.largest_draw:
             console.print(f"micro-batches of {rows} rows, whole units each (engine.micro_batch)")
         epsilon_at = _epsilon_so_far(plan)
         task = bar.add_task("training", total=plan.steps, loss="", epsilon="", clipped="")
 
-        def step(number: int, loss: float, clip_fraction: float | None) -> None:
+        def step(number: int, loss: float | None, clip_fraction: float | None) -> None:
             shown = "–" if clip_fraction is None else f"{clip_fraction:.0%}"
-            bar.update(task, completed=number, loss=f"{loss:.3f}", epsilon=epsilon_at(number),
+            raw = "–" if loss is None else f"{loss:.3f}"
+            bar.update(task, completed=number, loss=raw, epsilon=epsilon_at(number),
                        clipped=shown)  # fmt: skip
 
         return step
@@ -156,7 +159,7 @@ def _lines(outcome: Outcome, values: Lookup, ledger: dict[str, Any]) -> list[str
             f"ε = {cell['epsilon_target']}"
         )
     lines.append(
-        f"{cell['steps']} steps in {cell['seconds_training']:.1f} s; {cell['seconds']:.1f} s in all"
+        _taken(cell)
         if not outcome.repeated
         else "this cell was finished before: nothing was trained. To train it again, move its "
         "folder away"
@@ -165,6 +168,14 @@ def _lines(outcome: Outcome, values: Lookup, ledger: dict[str, Any]) -> list[str
     if outcome.tracked:
         lines.append(outcome.tracked)
     return lines
+
+
+def _taken(cell: dict[str, Any]) -> str:
+    if "seconds" not in cell:
+        return f"{cell['steps']} steps; secret.key and *.private.txt must not leave the folder"
+    return (
+        f"{cell['steps']} steps in {cell['seconds_training']:.1f} s; {cell['seconds']:.1f} s in all"
+    )
 
 
 def _shown(kind: str, name: str) -> str:

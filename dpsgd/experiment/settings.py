@@ -17,6 +17,7 @@ from dpsgd.data.users import Users
 from dpsgd.engine.gradients import Engine
 from dpsgd.errors import ConfigError, did_you_mean
 from dpsgd.experiment.parts import build_as, build_part
+from dpsgd.experiment.releasing import check_release_settings
 from dpsgd.experiment.tracker import Tracker
 from dpsgd.models.shape import ModelSource
 from dpsgd.sampling.sampler import Sampling
@@ -66,11 +67,6 @@ class Settings:
             raise ConfigError("seed", self.seed, "must be at least 0")
         if self.steps is not None and self.steps < 1:
             raise ConfigError("steps", self.steps, "must be at least 1, or null for epochs")
-        if self.release:
-            raise ConfigError(
-                "release", True, "must be false: this version has no cryptographic noise and no "
-                "allow-list, and so no run of it may be released as private",
-            )  # fmt: skip
         _check_device(self.device)
 
 
@@ -169,6 +165,7 @@ def baseline(cell: Cell) -> Cell:
 def _check_together(cell: Cell) -> None:
     mechanism = cell.settings.mechanism
     _check_accountant(cell)
+    check_release_settings(cell)
     _check_telemetry(cell)
     if not cell.clip.bounded and (cell.noised or mechanism == "private"):
         raise ConfigError(

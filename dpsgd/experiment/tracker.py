@@ -147,7 +147,7 @@ def _copy(client: Any, experiment: str, folder: Path, cell: Mapping[str, Any]) -
 
     tags = {"run_key": cell["run_key"], "kind": "cell"}
     end = int(datetime.datetime.fromisoformat(cell["finished_at"]).timestamp() * 1000)
-    start = end - int(cell["seconds"] * 1000)
+    start = end - int(cell.get("seconds", 0.0) * 1000)  # a released run does not say
     run = client.create_run(
         experiment, run_name=cell["label"], tags=tags, start_time=start
     ).info.run_id

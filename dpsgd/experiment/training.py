@@ -27,7 +27,7 @@ def trainer_of(plan: Plan) -> Trainer:
         combine=prepared.sampler.combine,
         info=prepared.info, optim=cell.optim, mechanism=cell.settings.mechanism,
         noise_multiplier=plan.noise_multiplier, steps=plan.steps, streams=prepared.streams,
-        device=cell.settings.device,
+        device=cell.settings.device, stops_on_rows=not cell.settings.release,
     )  # fmt: skip
 
 

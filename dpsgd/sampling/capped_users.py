@@ -123,16 +123,14 @@ class CappedUsersSampler:
         They come from a stream of their own, before any coin and independent of all.
         """
         everyone = torch.arange(self.n_units)
-        return self.people.draw(everyone, streams.generator("choice")).records.sort().values
+        return self.people.draw(everyone, streams.source("choice")).records.sort().values
 
     def draws(self, streams: Streams) -> DrawAt:
         """Return step to batch: coins of the step's sampling stream, for the chosen records."""
         usable = self.chosen(streams)
 
         def at(step: int) -> Draw:
-            fell = coins(
-                len(usable), self.sampling_probability, streams.generator("sampling", step)
-            )
+            fell = coins(len(usable), self.sampling_probability, streams.source("sampling", step))
             records = usable[fell]
             return Draw(records, torch.arange(len(records)), records)
 

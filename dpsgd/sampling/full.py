@@ -12,6 +12,7 @@ from dpsgd.randomness import Streams
 from dpsgd.sampling.sampler import Draw, DrawAt
 from dpsgd.sampling.scheme import Scheme, UnitSampler
 from dpsgd.sampling.units import Units
+from dpsgd.sources import Source
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,8 @@ class FullSampler(UnitSampler):
 
     def draws(self, streams: Streams) -> DrawAt:
         """Return step to batch."""
-        return lambda step: self.draw(streams.generator("sampling", step))
+        return lambda step: self.draw(streams.source("sampling", step))
 
-    def draw(self, generator: torch.Generator) -> Draw:
+    def draw(self, generator: Source) -> Draw:
         """Return every unit, in order."""
         return self.units.draw(torch.arange(self.n_units), generator)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import torch
-
 from dpsgd.randomness import Streams
 from dpsgd.sampling.sampler import Draw, DrawAt
 from dpsgd.sampling.scheme import Scheme, UnitSampler
 from dpsgd.sampling.units import Units, coins, expected_and_six
+from dpsgd.sources import Source
 
 
 @dataclass(frozen=True)
@@ -59,9 +58,9 @@ class PoissonSampler(UnitSampler):
 
     def draws(self, streams: Streams) -> DrawAt:
         """Return step to batch, from the step's sampling stream."""
-        return lambda step: self.draw(streams.generator("sampling", step))
+        return lambda step: self.draw(streams.source("sampling", step))
 
-    def draw(self, generator: torch.Generator) -> Draw:
+    def draw(self, generator: Source) -> Draw:
         """Flip one float64 coin a unit; the batch may be empty, and is in the units' order."""
         members = coins(self.n_units, self.sampling_probability, generator)
         return self.units.draw(members, generator)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from dpsgd.errors import ConfigError
@@ -13,6 +12,7 @@ from dpsgd.randomness import Streams
 from dpsgd.sampling.sampler import Draw, DrawAt
 from dpsgd.sampling.scheme import Scheme, UnitSampler
 from dpsgd.sampling.units import Units
+from dpsgd.sources import permutation
 
 
 @dataclass(frozen=True)
@@ -93,9 +93,8 @@ class ShuffledSampler(UnitSampler):
             epoch, place = divmod(step - 1, self.steps_per_epoch)
             if epoch not in kept:
                 kept.clear()
-                generator = streams.generator("shuffle", epoch)
-                kept[epoch] = torch.randperm(self.n_units, generator=generator)
+                kept[epoch] = permutation(streams.source("shuffle", epoch), self.n_units)
             members = kept[epoch][place * self.batch : (place + 1) * self.batch].sort().values
-            return self.units.draw(members, streams.generator("sampling", step))
+            return self.units.draw(members, streams.source("sampling", step))
 
         return at

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import torch
-
 from dpsgd.errors import ConfigError
 from dpsgd.randomness import Streams
 from dpsgd.sampling.sampler import Draw, DrawAt
 from dpsgd.sampling.scheme import Scheme, UnitSampler
 from dpsgd.sampling.units import Units, coins, expected_and_six, subset
+from dpsgd.sources import Source
 
 
 @dataclass(frozen=True)
@@ -88,9 +87,9 @@ class TruncatedPoissonSampler(UnitSampler):
 
     def draws(self, streams: Streams) -> DrawAt:
         """Return step to batch, from the step's sampling stream."""
-        return lambda step: self.draw(streams.generator("sampling", step))
+        return lambda step: self.draw(streams.source("sampling", step))
 
-    def draw(self, generator: torch.Generator) -> Draw:
+    def draw(self, generator: Source) -> Draw:
         """Flip one float64 coin a unit, then keep ``cap`` of those drawn, in the units' order."""
         members = coins(self.n_units, self.sampling_probability, generator)
         if len(members) > self.cap:

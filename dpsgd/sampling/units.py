@@ -11,6 +11,7 @@ from torch import Tensor
 
 from dpsgd.errors import ConfigError
 from dpsgd.sampling.sampler import Draw
+from dpsgd.sources import Source, uniform
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class RecordUnits:
     combine: ClassVar[None] = None
     count: int
 
-    def draw(self, members: Tensor, generator: torch.Generator) -> Draw:
+    def draw(self, members: Tensor, generator: Source) -> Draw:
         """Return the batch of the records ``members``."""
         return Draw(members, torch.arange(len(members), device=members.device), members)
 
@@ -55,7 +56,7 @@ class UserUnits:
         order = torch.argsort(user, stable=True)
         return cls(n_users, order, torch.bincount(user, minlength=n_users), most, combine)
 
-    def draw(self, members: Tensor, generator: torch.Generator) -> Draw:
+    def draw(self, members: Tensor, generator: Source) -> Draw:
         """Return the batch of the users ``members`` (ascending), choosing among their records."""
         counts = self.counts[members]
         unit = torch.repeat_interleave(torch.arange(len(members)), counts)
@@ -76,24 +77,24 @@ class UserUnits:
 Units: TypeAlias = RecordUnits | UserUnits
 
 
-def coins(n: int, probability: float, generator: torch.Generator) -> Tensor:
+def coins(n: int, probability: float, generator: Source) -> Tensor:
     """Return, ascending, which of ``n`` float64 coins of this probability fell."""
-    flips = torch.rand(n, generator=generator, dtype=torch.float64, device=generator.device)
+    flips = uniform(generator, n)
     return torch.nonzero(flips < probability).flatten()
 
 
-def subset(members: Tensor, size: int, generator: torch.Generator) -> Tensor:
+def subset(members: Tensor, size: int, generator: Source) -> Tensor:
     """Return ``size`` of ``members``, ascending, every subset being as likely as any other."""
-    lots = torch.rand(len(members), generator=generator, dtype=torch.float64)
+    lots = uniform(generator, len(members))
     return members[torch.argsort(lots)[:size].sort().values]
 
 
-def at_most(most: int, unit: Tensor, within: Tensor, generator: torch.Generator) -> Tensor:
+def at_most(most: int, unit: Tensor, within: Tensor, generator: Source) -> Tensor:
     """Return positions, ascending, of at most ``most`` records of each unit, uniformly chosen.
 
     ``unit`` ``[records]`` is ascending; ``within`` numbers the records of each unit from 0.
     """
-    lots = torch.rand(len(unit), generator=generator, dtype=torch.float64)
+    lots = uniform(generator, len(unit))
     # Sort by lot, then stably by unit: each unit's records in random order, units in place.
     by_lot = torch.argsort(lots)
     shuffled = by_lot[torch.argsort(unit[by_lot], stable=True)]

@@ -37,6 +37,8 @@ class Trainer:
     ``combine``, the sampler's, None: records are clipped; else users, whose rows' gradients are
     added or averaged. ``info`` holds what the rule may know of each of those. At most
     ``micro_batch`` rows are held at once (None: all of a draw), but a unit is never split.
+    ``stops_on_rows`` looks at real rows now and then, to stop if the model or the rule mixes them:
+    what a released run must not do, for stopping tells of a row.
     """
 
     model: nn.Module
@@ -54,6 +56,7 @@ class Trainer:
     steps: int
     streams: Streams
     device: str
+    stops_on_rows: bool
 
     def run(
         self, split: Split, recorder: Recorder, progress: Callable[[int, float, float | None], None]
@@ -106,7 +109,8 @@ class Trainer:
         """Capture the draw's micro-batches one after another, as they are asked for."""
         stream = DropoutStream(self.streams, step, self.device) if has_dropout(self.model) else None
         capture = Capture(self.engine, self.model, self.loss, self.groups, self.combine)
-        probed = probed_row(self.streams, step, len(draw.records))
+        looked = self.stops_on_rows
+        probed = probed_row(self.streams, step, len(draw.records)) if looked else None
         for share in shares(draw.unit, draw.units, self.micro_batch):
             records = draw.records[share.rows].to(self.device)
             with stream or nullcontext():
@@ -127,9 +131,10 @@ class Trainer:
                 clipping=self.mechanism in CLIPPED,
                 noise_multiplier=self.noise_multiplier if noised else 0.0,
                 expected_units=self.sampler.expected_units,
-                generator=self.streams.generator("noise", step, self.device),
+                generator=self.streams.source("noise", step, self.device),
                 non_finite=self.engine.non_finite, raw=raw,
-                check_apart=is_checked(step) or not is_shipped(self.rule),
+                check_apart=self.stops_on_rows
+                and (is_checked(step) or not is_shipped(self.rule)),
             )  # fmt: skip
         except NonFiniteError as error:
             position = int(members[error.positions[0]])

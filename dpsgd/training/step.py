@@ -14,6 +14,7 @@ from dpsgd.clipping.rule import ClipRule, Info, State
 from dpsgd.engine.gradients import UnitGradients
 from dpsgd.errors import PrivacyError
 from dpsgd.noise import check_positive, gaussian_noise, query_noise
+from dpsgd.sources import Source
 from dpsgd.training.sums import SAFETY, NonFinite, NonFiniteError, unit_sums
 
 __all__ = ["SAFETY", "NonFiniteError", "Step", "private_step"]
@@ -40,7 +41,7 @@ class Step:
 
 def private_step(  # noqa: PLR0913  (pure: all that it knows is an argument)
     batches: Iterable[UnitGradients], rule: ClipRule, state: State, groups: Groups, info: Info, *,
-    clipping: bool, noise_multiplier: float, expected_units: float, generator: torch.Generator,
+    clipping: bool, noise_multiplier: float, expected_units: float, generator: Source,
     non_finite: NonFinite = "stop", raw: bool = False, check_apart: bool = True,
 ) -> Step:  # fmt: skip
     """Return (Σ_u w_u∘g_u)/m and N(0, (σ·scale)²)/m, m = ``expected_units`` whatever was drawn, and
@@ -87,7 +88,7 @@ def private_step(  # noqa: PLR0913  (pure: all that it knows is an argument)
 
 
 def _asked(
-    query: Tensor, query_scale: Tensor, noise_multiplier: float, generator: torch.Generator
+    query: Tensor, query_scale: Tensor, noise_multiplier: float, generator: Source
 ) -> Tensor:
     """Return Σ_u query_u + N(0, (σ·query_scale)²) ``[k]``, drawn after the gradient's noise."""
     if not query.shape[-1]:

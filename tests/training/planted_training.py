@@ -95,7 +95,7 @@ def trainer(chosen, *, micro_batch=None, users=None, dropout=0.0, device="cpu", 
         "combine": None if users is None else "average", "info": {},
         "optim": SGD("sgd", 0.5, 0.1, 0.9, "by_norm"), "mechanism": "private",
         "noise_multiplier": 0.5, "steps": 6, "streams": Streams.from_seed(0, "planted"),
-        "device": device,
+        "device": device, "stops_on_rows": True,
     }  # fmt: skip
     return Trainer(**(settings | changes))
 

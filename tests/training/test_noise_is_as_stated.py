@@ -90,6 +90,7 @@ def trained(rule, share, *, micro_batch, users=False):
         info={PURPOSE: torch.tensor([[True, False], [True, True]]).repeat(4, 1)},
         optim=SGD("sgd", 1.0, 1.0, 0.0, "fixed"), mechanism="private", noise_multiplier=SIGMA,
         steps=STEPS, streams=Streams.from_seed(3, f"noise {users}"), device="cpu",
+        stops_on_rows=True,
     )  # fmt: skip
     watching, at = Watching(), [_flat(model)]
     last = trainer.run(split, watching, lambda *_: at.append(_flat(model)))

@@ -13,6 +13,7 @@ from dpsgd.experiment.identity import (
     RESULT_VERSION,
     cell_config,
     infinities_as_words,
+    named_data,
     own_code_of,
 )
 from dpsgd.experiment.ledger.entries import ENVELOPE, step_entries
@@ -21,13 +22,18 @@ from dpsgd.experiment.ledger.not_covered import not_covered, slice_statistics
 from dpsgd.experiment.ledger.words import (
     CONVERSION,
     FLOATING_POINT,
+    FLOATING_POINT_RELEASED,
     KEYING,
+    KEYING_RELEASED,
     NEIGHBOURS,
+    RELEASED,
     SEEDED,
     SHARED,
 )
 from dpsgd.experiment.parts import plain
 from dpsgd.experiment.plan import Plan
+from dpsgd.experiment.releasing import stated_notes
+from dpsgd.experiment.settings import Cell
 from dpsgd.experiment.telemetry_words import telemetry_cost
 
 LEDGER_VERSION = 2
@@ -77,13 +83,11 @@ def ledger_of(plan: Plan) -> dict[str, Any]:
         "not_covered": not_covered(plan),
         "slice_statistics": slice_statistics(cell, prepared.bundle),
         "data": cell.data.name,
-        "data_statistics": list(prepared.bundle.notes),
-        "data_fingerprint": prepared.bundle.fingerprint,
+        "data_statistics": stated_notes(cell, prepared.bundle),
+        "data_fingerprint": named_data(cell, prepared.bundle.fingerprint),
         "stream_id": prepared.streams.stream_id,
         "common_noise": cell.debug.common_noise,
-        "randomness": f"{SEEDED} {SHARED}" if cell.debug.common_noise else SEEDED,
-        "keying": KEYING,
-        "floating_point": FLOATING_POINT,
+        **_randomness(cell),
         "environment": environment(settings.device),
         "code": code_state(),
         "own_code": own_code_of(cell),
@@ -119,6 +123,15 @@ def envelope_of(
 def config_hash(config: Mapping[str, Any]) -> str:
     """Return the SHA-256 of a resolved configuration, as ``config.yaml`` holds it."""
     return hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _randomness(cell: Cell) -> dict[str, str]:
+    if cell.settings.release:
+        words = RELEASED, KEYING_RELEASED, FLOATING_POINT_RELEASED
+    else:
+        seeded = f"{SEEDED} {SHARED}" if cell.debug.common_noise else SEEDED
+        words = seeded, KEYING, FLOATING_POINT
+    return dict(zip(("randomness", "keying", "floating_point"), words, strict=True))
 
 
 def _entries(plan: Plan, state: State) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ def environment(device: str) -> dict[str, Any]:
     """Return what a bit-equal repetition on ``device`` needs to be the same."""
     versions = {
         name: importlib.metadata.version(name)
-        for name in ("torch", "numpy", "dp-accounting", "hydra-core")
+        for name in ("torch", "numpy", "dp-accounting", "hydra-core", "randomgen")
     }
     return {
         "python": platform.python_version(),

@@ -8,6 +8,7 @@ from typing import Any
 
 from analysis import schema
 from dpsgd.experiment.files import read_json
+from dpsgd.experiment.identity import WITHHELD
 from dpsgd.experiment.record import finished
 
 MEASURED = ("accuracy", "macro_accuracy", "tail_band", "tail_worst", "nll")
@@ -19,6 +20,8 @@ VARIED = ("config.clip.norm", "config.seed")
 
 def at_the_end(cell: Mapping[str, Any], model_sha256: str, runs: Path) -> dict[str, Any]:
     """Return what a run knows when it ends: itself, and its baseline if that is finished."""
+    if _is_withheld(cell, runs):
+        return _alone(cell, model_sha256)
     baseline = finished(runs / str(cell["baseline_key"]))
     others = [] if baseline is None else [baseline]
     return {"scope": "this run and its baseline"} | _evidence(cell, model_sha256, others, None)
@@ -26,9 +29,20 @@ def at_the_end(cell: Mapping[str, Any], model_sha256: str, runs: Path) -> dict[s
 
 def of_the_folder(cell: Mapping[str, Any], model_sha256: str, runs: Path) -> dict[str, Any]:
     """Return what all finished runs below ``runs`` on the same data say."""
+    if _is_withheld(cell, runs):
+        return _alone(cell, model_sha256)
     others = list(_same_data(cell, runs))
     scope = {"scope": "all finished runs on these data in the runs folder"}
     return scope | _evidence(cell, model_sha256, others, _counts(others))
+
+
+def _is_withheld(cell: Mapping[str, Any], runs: Path) -> bool:
+    return _fingerprint(runs / str(cell["run_key"])) == WITHHELD
+
+
+def _alone(cell: Mapping[str, Any], model_sha256: str) -> dict[str, Any]:
+    # Which other runs had a release's data is a secret, and their numbers are releases themselves.
+    return {"scope": "this run alone"} | _evidence(cell, model_sha256, [], None)
 
 
 def again(stored: Mapping[str, Any], cell: Mapping[str, Any], runs: Path) -> dict[str, Any] | None:

@@ -149,7 +149,9 @@ def _data(ledger: Mapping[str, Any]) -> list[str]:
         norms = f"{what} by slice (telemetry={statistics['telemetry']}): {where}; {how}."
     else:
         norms = "Norms and clip fractions by slice: not kept."
-    return [*ledger["data_statistics"], norms, f"SHA-256 {ledger['data_fingerprint']}"]
+    digest = str(ledger["data_fingerprint"])
+    named = f"SHA-256{':' if digest.startswith('withheld') else ''} {digest}"
+    return [*ledger["data_statistics"], norms, named]
 
 
 def _code(ledger: Mapping[str, Any]) -> list[str]:

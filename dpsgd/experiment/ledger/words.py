@@ -19,13 +19,24 @@ SEEDED_LOOP = (
     "subtracted. Research runs only."
 )
 FROM_THE_SYSTEM = (
-    "Randomness is keyed by 256 bits of the operating system that are kept nowhere. Noise is drawn "
-    "by a Mersenne twister whose whole state comes from that key; it is not a cryptographic "
-    "generator."
+    "Randomness is keyed by 256 bits of the operating system that are kept nowhere. Coins, orders, "
+    "choices and noise are drawn by ChaCha20 (randomgen), a cryptographic generator."
+)
+RELEASED = (
+    "Randomness is keyed by 256 bits of the operating system. Coins, orders, choices and noise are "
+    "drawn by ChaCha20 (randomgen), a cryptographic generator. The key is in the run's folder, in "
+    "secret.key: the guarantee is void against anyone who has it. It repeats this run after a "
+    "crash, and can be destroyed when the run has ended."
 )
 KEYING = (
     "Every stream (sampling, noise, dropout, evaluation) is SHAKE-256 of key, run key, purpose and "
     "step. Streams have a public id; two runs of one id share their noise and are never composed."
+)
+KEYING_RELEASED = (
+    "Every stream is keyed by SHAKE-256 of that key, run key, purpose and step. Initial weights "
+    "come from the seed, and are public. Masks of dropout and the intervals of public test results "
+    "use other generators, keyed alike. Streams have a public id; two runs of one id share their "
+    "noise and are never composed."
 )
 NEIGHBOURS = (
     "How records were chosen for that split (split by class, a thinned tail, the columns' "
@@ -34,6 +45,12 @@ NEIGHBOURS = (
 FLOATING_POINT = (
     "Noise is drawn in float32 or float64 by a Mersenne twister and Box-Muller; the accounting is "
     "that of exact real-valued Gaussians."
+)
+FLOATING_POINT_RELEASED = (
+    "Noise is drawn in float64 by NumPy's ziggurat, each number the sum of four, halved, which "
+    "hides what floating point leaves out of one (Holohan and Braghin 2021), and then rounded to "
+    "the parameters' type. That hardens it, and is no proof: the accounting is that of exact "
+    "real-valued Gaussians, and coins have 53 bits."
 )
 CONVERSION: Mapping[str, str] = {
     "pld": "hockey-stick divergence of the composed privacy loss distribution at δ, its losses "
