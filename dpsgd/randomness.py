@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 Purpose = Literal[
-    "init", "sampling", "shuffle", "choice", "noise", "dropout", "evaluation", "probe"
+    "init", "sampling", "shuffle", "choice", "noise", "dropout", "evaluation", "probe", "look"
 ]
 
 _MT_WORDS = 624

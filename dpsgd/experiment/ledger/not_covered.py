@@ -7,6 +7,7 @@ from typing import Any
 from analysis import schema
 from dpsgd.data.bundle import holdout_is_public
 from dpsgd.engine.gradients import Engine
+from dpsgd.experiment.ledger.decisions import decisions_not_covered
 from dpsgd.experiment.plan import Plan
 from dpsgd.experiment.settings import Cell
 from dpsgd.experiment.telemetry_words import telemetry_not_covered
@@ -19,7 +20,7 @@ def not_covered(plan: Plan) -> list[str]:
     """Return a sentence for everything that a run releases outside ε."""
     prepared, cell = plan.prepared, plan.prepared.cell
     bundle = prepared.bundle
-    found = telemetry_not_covered(cell.telemetry)
+    found = telemetry_not_covered(cell.telemetry) + decisions_not_covered(prepared.looks)
     found.append(
         "evaluation.parquet and predictions.parquet: read from validation and test data, "
         + (
