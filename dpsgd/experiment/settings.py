@@ -165,6 +165,7 @@ def canonical(cell: Cell) -> Cell:
     counted = isinstance(cell.telemetry, Accounted)
     telemetry = Off("off") if counted else cell.telemetry
     none = NoClipping("none", cell.clip.unit)
+    # It takes all its steps: what cells are compared with is one run, whatever they decide.
     return replace(
         cell, settings=settings, optim=optim, clip=none, telemetry=telemetry,
         decide=NoDecisions("none"),

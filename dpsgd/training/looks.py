@@ -99,8 +99,8 @@ class Ending:
 
 
 def ending_of(decide: Validation, steps: int, scores: Sequence[float]) -> Ending:
-    """Return how training of ``steps`` steps ends, by the ``scores`` of the looks so far: a function
-    of these scores alone.
+    """Return how training of ``steps`` steps ends, by the ``scores`` of the looks so far: by these
+    alone.
     """
     looks = decide.looks(steps)
     taken, early, seen = steps, False, tuple(scores)

@@ -48,7 +48,7 @@ def check_planned(ledger: Mapping[str, Any], config: Mapping[str, Any], findings
         findings.equal("looks read as public", _WHERE, "public", declared)
     findings.equal("looks of a private run", _WHERE, ledger["private"], release != "private")
     accounted = release == "accounted"
-    findings.equal("entries of looks", _WHERE, int(accounted), len(entries))
+    findings.equal("entries of looks", _WHERE, int(accounted and bool(looks)), len(entries))
     if accounted:
         findings.equal("σ of the looks", _WHERE, decide.noise, decisions["noise_multiplier"])
         for one in entries:
