@@ -11,8 +11,9 @@ from scipy import optimize, special
 
 from analysis import schema
 from dpsgd import ConfigError, part
-from dpsgd.accounting import PLD, RDP
+from dpsgd.accounting import PLD, RDP, format_epsilon
 from dpsgd.data.bundle import holdout_is_public
+from dpsgd.experiment.choosing import choice, choice_text
 from dpsgd.experiment.composition import total
 from dpsgd.experiment.identity import cell_config, key_of, run_key
 from dpsgd.experiment.ledger import composed_event, ledger_of
@@ -239,3 +240,13 @@ def test_public_is_what_it_is_for_telemetry_too():
     assert bundle.holdout == "public"
     assert not holdout_is_public(bundle)
     assert part("decide/none").name == "none"
+
+
+def test_choosing_among_random_runs_costs_more_than_one_and_less_than_all(runs):
+    ledger = ledger_of(planned(runs, **PRIVATE))
+    found = choice(ledger, "add_or_remove_one", ledger["delta"])
+    assert found.one == pytest.approx(ledger["epsilon_by_accountant"]["rdp"])
+    assert found.one < found.logarithmic < found.geometric < found.every
+    said = choice_text(ledger, "add_or_remove_one", ledger["delta"])
+    assert format_epsilon(found.geometric) in said
+    assert "not known" in choice_text(ledger, "replace_one", ledger["delta"])
