@@ -189,3 +189,11 @@ def test_looks_have_streams_of_their_own():
         for purpose in ("look", "noise", "evaluation") for step in (1, 2)
     ]  # fmt: skip
     assert len(set(drawn)) == len(drawn)
+
+
+def test_the_noise_of_a_look_is_that_of_its_own_stream():
+    planned, streams = looks(noise=4.0, every=1), trainer(engine()).streams
+    ending, model, at = watched(planned)
+    for step, score in enumerate(ending.scores, 1):
+        model.load_state_dict(at[step])
+        assert planned.score(model, "cpu", streams.generator("look", step)) == score
