@@ -40,6 +40,7 @@ def test_a_run_that_was_stopped_early_holds(early):
 @pytest.mark.parametrize("changes", [
     DECIDE, DECIDE | EARLY, PRIVATE | {"decide.patience": None},
     PRIVATE | {"decide.select": False}, PRIVATE | {"mechanism": "clip_only"},
+    PRIVATE | {"sampling": "full", "batch": 1334, "telemetry": "accounted"} | EARLY,
     PRIVATE | {"noise_multiplier": 1.0, "epsilon": 1.5, "decide.every": 1, "decide.noise": 20.0},
 ])  # fmt: skip
 def test_every_kind_of_deciding_run_holds(changes, runs):
