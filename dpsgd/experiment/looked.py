@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from analysis import schema
@@ -10,7 +11,8 @@ from dpsgd.training.looks import SENSITIVITY, Ending, Looks
 EARLY = "early stopping"
 """What ``stopped_by`` says of a run that its looks ended; see ``Plan.stopped_by`` for others."""
 
-_95 = 1.959963984540054
+_HALF_WIDTH = 1.959963984540054
+"""Of a 95 % interval, in standard deviations of a normal distribution."""
 
 
 def look_rows(looks: Looks | None, ending: Ending | None, steps: int) -> list[dict[str, Any]]:
@@ -20,7 +22,8 @@ def look_rows(looks: Looks | None, ending: Ending | None, steps: int) -> list[di
     """
     if looks is None or ending is None:
         return []
-    half = _95 * looks.noise_multiplier * SENSITIVITY / looks.units or float("nan")
+    std = looks.noise_multiplier * SENSITIVITY / looks.units
+    half = _HALF_WIDTH * std if std else math.nan
     return [
         {
             "step": step, "split": looks.split.name, "slice_kind": schema.GROUP_ALL,
