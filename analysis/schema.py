@@ -34,7 +34,10 @@ STATS = STATS_BY_SLICE + STATS_OF_BATCH + STATS_OF_PROBE
 METRICS_BY_SLICE = ("accuracy", "recall", "nll", "brier", "ece", "ece_calibrated")
 METRICS_OVERALL = ("macro_accuracy", "tail_worst", "tail_band")
 METRICS_OF_TRAINING = ("clip_fraction", "kept")
-METRICS = METRICS_BY_SLICE + METRICS_OVERALL + METRICS_OF_TRAINING
+LOOK = "look"
+"""Accuracy on the validation split as decisions during training saw it, at the step of each look:
+release ``accounted`` if it is noised, with the 95 % interval of that noise."""
+METRICS = (*METRICS_BY_SLICE, *METRICS_OVERALL, *METRICS_OF_TRAINING, LOOK)
 
 GROUP_ALL = "all"
 """The clip group that stands for all of them: clipped in any, kept over the joint norm."""

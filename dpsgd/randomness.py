@@ -19,7 +19,7 @@ from dpsgd.errors import PrivacyError
 from dpsgd.sources import KEY_BYTES, Cryptographic, Source
 
 Purpose = Literal[
-    "init", "sampling", "shuffle", "choice", "noise", "dropout", "evaluation", "probe"
+    "init", "sampling", "shuffle", "choice", "noise", "dropout", "evaluation", "probe", "look"
 ]
 
 _MT_WORDS = 624

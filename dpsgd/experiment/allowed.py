@@ -16,7 +16,7 @@ from dpsgd.errors import PrivacyError
 
 ROWS: Mapping[str, frozenset[str]] = {
     "public": frozenset((*schema.STATS_OF_PROBE, *schema.METRICS)),
-    "accounted": frozenset(("clip_fraction", "units", "threshold")),
+    "accounted": frozenset(("clip_fraction", "units", "threshold", schema.LOOK)),
 }
 """Statistics and metrics that rows may hold, by what the rows say that they are released as."""
 
@@ -25,7 +25,7 @@ CELL = frozenset({
     "private", "diagnostic", "model", "data", "seed", "data_seed", "unit", "unit_name", "relation",
     "accountant", "epsilon", "epsilon_target", "delta", "noise_multiplier", "batch", "steps",
     "steps_planned", "stopped_by", "n_units", "shape", "lr", "lr_scale", "telemetry",
-    "result_version", "finished_at", "metrics",
+    "result_version", "finished_at", "metrics", "steps_taken", "step_released", "looks_taken",
 })  # fmt: skip
 """Keys of ``cell.json``, with those of the configuration. Not how long it took, and not the size of
 micro-batches, which may follow from how many records users have."""
@@ -49,7 +49,7 @@ LEDGER = frozenset({
     "sampler", "telemetry", "steps_planned", "steps", "stopped_by", "entries", "not_covered",
     "slice_statistics", "data", "data_statistics", "data_fingerprint", "stream_id", "common_noise",
     "randomness", "keying", "floating_point", "environment", "code", "own_code", "result_version",
-    "config_hash",
+    "config_hash", "decisions",
 })  # fmt: skip
 """Keys of ``ledger.json``."""
 

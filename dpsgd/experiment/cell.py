@@ -23,6 +23,7 @@ from dpsgd.experiment.ledger import (
     ledger_page,
 )
 from dpsgd.experiment.ledger.evidence import at_the_end
+from dpsgd.experiment.looked import ended, look_rows
 from dpsgd.experiment.plan import Plan, Prepared, solve
 from dpsgd.experiment.record import (
     Status,
@@ -34,7 +35,7 @@ from dpsgd.experiment.record import (
 )
 from dpsgd.experiment.seal import sha256
 from dpsgd.experiment.secret import keep_traceback, keyed, stored_secret
-from dpsgd.experiment.training import recorder_of, trainer_of
+from dpsgd.experiment.training import recorder_of, trainer_of, watch_of
 from dpsgd.metrics import evaluate_scores
 from dpsgd.training.evaluate import scores
 
@@ -97,7 +98,7 @@ def run_cell(prepared: Prepared, runs: Path, progress: Callable[[Plan], Progress
         cell = gate.cell(_train(plan, folder, status, progress(plan), gate, started))
         write_json(folder / schema.CELL_FILE, cell)
         write_page(folder, ledger, at_the_end(cell, sha256(folder / schema.MODEL_FILE), runs))
-        status.finish(plan.stopped_by, plan.steps)
+        status.finish(cell["stopped_by"], cell.get("steps_taken", plan.steps))
     except BaseException as error:
         status.fail(error)
         if release and isinstance(error, Exception):
@@ -122,12 +123,19 @@ def _train(
     trainer = trainer_of(plan)
     recorder = recorder_of(plan, trainer)
     before = time.perf_counter()
-    trainer.run(bundle.train, recorder, _with_heartbeat(shown(gate, progress), status))
+    watch = watch_of(plan)
+    after = None if watch is None else watch.after
+    progressing = _with_heartbeat(shown(gate, progress), status)
+    trainer.run(bundle.train, recorder, progressing, after)
+    ending = None if watch is None else watch.release()
     trained = time.perf_counter()
-    evaluation = gate.metrics(_evaluate(plan, folder, gate))
+    released = plan.steps if ending is None else ending.released
+    evaluation = gate.metrics(_evaluate(plan, folder, gate, released))
     evaluated = time.perf_counter()
     write_table(folder / schema.TELEMETRY_FILE, gate.rows(recorder.rows), schema.TELEMETRY)
-    write_table(folder / schema.EVALUATION_FILE, evaluation.to_dict("records"), schema.EVALUATION)
+    looked = gate.rows(look_rows(prepared.looks, ending, plan.steps))
+    rows = [*looked, *evaluation.to_dict("records")]
+    write_table(folder / schema.EVALUATION_FILE, rows, schema.EVALUATION)
     write_whole(folder / schema.MODEL_FILE, lambda p: torch.save(_state(prepared), p))
     totals = pd.DataFrame(recorder.totals(), columns=list(schema.CELL_METRICS))
     totals = totals.astype(dict(schema.CELL_METRICS))
@@ -138,7 +146,7 @@ def _train(
         "_training": trained - before,
         "_evaluation": evaluated - trained,
     }
-    return cell_row(plan, metrics, seconds)
+    return cell_row(plan, metrics, seconds) | ended(ending)
 
 
 def _state(prepared: Prepared) -> dict[str, torch.Tensor]:
@@ -146,7 +154,7 @@ def _state(prepared: Prepared) -> dict[str, torch.Tensor]:
     return {name: value.cpu() for name, value in prepared.model.state_dict().items()}
 
 
-def _evaluate(plan: Plan, folder: Path, gate: Gate) -> pd.DataFrame:
+def _evaluate(plan: Plan, folder: Path, gate: Gate, step: int) -> pd.DataFrame:
     prepared, cell, bundle = plan.prepared, plan.prepared.cell, plan.prepared.bundle
     release = "public" if cell.private and holdout_is_public(bundle) else "private"
     of_train = cell.slices.kinds_of_train()
@@ -158,9 +166,9 @@ def _evaluate(plan: Plan, folder: Path, gate: Gate) -> pd.DataFrame:
         tables.append(predictions(split, bundle, slices, found))
         rows.append(
             evaluate_scores(
-                found, slices, tail, step=plan.steps, split=split.name,
+                found, slices, tail, step=step, split=split.name,
                 release=release, min_n=MIN_N,
-                generator=prepared.streams.numpy("evaluation", plan.steps),
+                generator=prepared.streams.numpy("evaluation", step),
             )
         )  # fmt: skip
     table = pd.concat(tables, ignore_index=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from dpsgd.experiment.own_code import own_code
 from dpsgd.experiment.parts import plain
-from dpsgd.experiment.settings import Cell
+from dpsgd.experiment.settings import UNDECIDED, Cell
 
 RESULT_VERSION = 4
 """Raised whenever the same configuration would train to another result."""
@@ -101,6 +101,8 @@ def result_config(config: Mapping[str, Any]) -> dict[str, Any]:
     kept["data"] = {k: v for k, v in config["data"].items() if k not in PATHS}
     if not config["debug"]["common_noise"]:
         kept.pop("debug")
+    if kept.get("decide", {}).get("_target_") == UNDECIDED:
+        kept.pop("decide")
     return kept
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from analysis import schema
 from dpsgd.accounting import format_delta, format_epsilon, unit_text
 from dpsgd.errors import ConfigError
+from dpsgd.experiment.choosing import choice_text
 from dpsgd.experiment.composition import Total
 from dpsgd.experiment.files import write_json, write_text
 from dpsgd.experiment.ledger.evidence import of_the_folder
@@ -89,6 +90,10 @@ def total_lines(total: Total, verdicts: Sequence[Verdict]) -> Iterator[str]:
         yield bullets(total.uncovered)
     if n > 1:
         yield paragraph(BEST)
+        private = [verdict.ledger for verdict in verdicts if verdict.folder in total.private]
+        if private:
+            costliest = max(private, key=lambda ledger: float(ledger["epsilon"]))
+            yield paragraph(choice_text(costliest, total.relation, total.delta))
 
 
 def _evidence(folder: Path) -> dict[str, Any] | None:

@@ -34,6 +34,7 @@ from dpsgd.engine.checks import check_engine, check_rows_apart
 from dpsgd.engine.gradients import Loss
 from dpsgd.engine.memory import MEASURED, rows_at_once
 from dpsgd.errors import ConfigError, PrivacyError
+from dpsgd.experiment.decisions import check_affordable, looks_of, protected_besides, with_looks
 from dpsgd.experiment.identity import run_key
 from dpsgd.experiment.releasing import check_release_data
 from dpsgd.experiment.remembered import Remembered
@@ -45,6 +46,7 @@ from dpsgd.randomness import Streams
 from dpsgd.sampling.sampler import Owners, Sampler
 from dpsgd.slices import SliceTable
 from dpsgd.slices.units import by_user
+from dpsgd.training.looks import Looks
 from dpsgd.training.loss import cross_entropy
 
 COMPARED: dict[str, Accountant] = {
@@ -65,7 +67,8 @@ class Prepared:
     """A cell with its data and model, checked as far as possible without an accountant.
 
     ``micro_batch`` is how many rows the engine holds at once; None: all of a draw. ``rule`` is
-    what a step releases by: the cell's rule, or that with telemetry's columns beside it.
+    what a step releases by: the cell's rule, or that with telemetry's columns beside it. ``looks``
+    are those at the validation split, None without decisions.
     """
 
     cell: Cell
@@ -85,11 +88,17 @@ class Prepared:
     rule: ClipRule
     info: dict[str, Tensor]
     streams: Streams
+    looks: Looks | None
+
+    def event(self, noise_multiplier: float, steps: int) -> DpEvent:
+        """Return what ``steps`` steps cost, with all looks that are planned for so many."""
+        return with_looks(self.sampler.event(noise_multiplier, steps), self.looks, steps)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A prepared cell with its noise: ``epsilon`` is that of ``steps``, fixed before training.
+    """A prepared cell with its noise: ``epsilon`` is that of ``steps``, fixed before training, and
+    of the looks that are planned between them, wherever training is stopped.
 
     ``steps`` is below ``prepared.steps`` when the budget ends first. ``epsilons`` holds every
     accountant's ε, or why it refuses.
@@ -103,7 +112,7 @@ class Plan:
 
     @property
     def stopped_by(self) -> str:
-        """``steps`` or ``budget``: what ends this run."""
+        """``steps`` or ``budget``: what ends this run, if nothing ends it early."""
         return "steps" if self.steps == self.prepared.steps else "budget"
 
 
@@ -116,7 +125,8 @@ def prepare(cell: Cell) -> Prepared:
     n_units = sampler.n_units
     steps = settings.steps or sampler.steps(settings.epochs)
     delta = settings.delta or default_delta(n_units)
-    check_delta(delta, n_units)
+    looks = looks_of(cell, bundle, sampler.unit, steps)
+    check_delta(delta, n_units + protected_besides(looks))
     why = "configured" if settings.delta else "n_units^-1.1, rounded down to one digit"
     key = run_key(cell, bundle.fingerprint)
     loss: Loss = getattr(cell.model, "loss", cross_entropy)
@@ -130,7 +140,7 @@ def prepare(cell: Cell) -> Prepared:
         cell, bundle, slices, key, run_key(baseline(cell), bundle.fingerprint),
         sampler, steps, delta, why,
         shape, model, loss, groups, micro_batch, rule, _info(cell, bundle) | asked,
-        _streams(cell, key),
+        _streams(cell, key), looks,
     )  # fmt: skip
 
 
@@ -212,7 +222,7 @@ def solve(prepared: Prepared, cache: Path) -> Plan:
     _check_scale(prepared, sigma)
     if not cell.private:
         return Plan(prepared, sigma, steps, math.inf, {})
-    epsilons = _epsilons(prepared, prepared.sampler.event(sigma, steps), cache)
+    epsilons = _epsilons(prepared, prepared.event(sigma, steps), cache)
     epsilon, target = float(epsilons[cell.accountant.name]), cell.settings.epsilon
     if target is not None and epsilon > target:
         raise PrivacyError(f"ε of {steps} steps is {epsilon}, above the budget {target}")
@@ -236,20 +246,23 @@ def _epsilons(prepared: Prepared, event: DpEvent, cache: Path) -> dict[str, floa
 
 
 def _noise_and_steps(prepared: Prepared, cache: Path) -> tuple[float, int]:
-    settings, sampler = prepared.cell.settings, prepared.sampler
+    settings = prepared.cell.settings
     accountant = Remembered(prepared.cell.accountant, cache)
     target, sigma = settings.epsilon, settings.noise_multiplier
     if sigma is None:
         if target is None:
             raise ConfigError("epsilon", None, "give epsilon, or noise_multiplier, or both")
+        check_affordable(
+            prepared.looks, prepared.steps, accountant, settings.relation, target, prepared.delta
+        )
         sigma = accountant.calibrate(
-            lambda s: sampler.event(s, prepared.steps), settings.relation, target, prepared.delta
+            lambda s: prepared.event(s, prepared.steps), settings.relation, target, prepared.delta
         )
         return sigma, prepared.steps
     if target is None or math.isinf(target):
         return sigma, prepared.steps
     steps = largest_steps(
-        accountant, lambda t: sampler.event(sigma, t), settings.relation, target,
+        accountant, lambda t: prepared.event(sigma, t), settings.relation, target,
         prepared.delta, prepared.steps,
     )  # fmt: skip
     if steps < 1:

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from dpsgd.accounting import format_delta, format_epsilon, unit_text
 from dpsgd.experiment.cell import Outcome
+from dpsgd.experiment.decisions import with_looks
 from dpsgd.experiment.ledger import shown_epsilon
 from dpsgd.experiment.plan import COMPARED, Plan
 
@@ -93,7 +94,9 @@ def _quick(plan: Plan, steps: int) -> float:
     if not isinstance(other, float):
         return plan.epsilon
     prepared = plan.prepared
-    event = prepared.sampler.event(plan.noise_multiplier, steps)
+    event = with_looks(
+        prepared.sampler.event(plan.noise_multiplier, steps), prepared.looks, plan.steps
+    )
     return COMPARED["rdp"].epsilon(event, prepared.cell.settings.relation, prepared.delta)
 
 
@@ -158,8 +161,11 @@ def _lines(outcome: Outcome, values: Lookup, ledger: dict[str, Any]) -> list[str
             f"stopped by the budget: {cell['steps']} of {cell['steps_planned']} steps fit into "
             f"ε = {cell['epsilon_target']}"
         )
+    if "step_released" in cell:
+        lines.append(_decided(cell, ledger))
+    steps = cell.get("steps_taken", cell["steps"])
     lines.append(
-        _taken(cell)
+        _taken(cell, steps)
         if not outcome.repeated
         else "this cell was finished before: nothing was trained. To train it again, move its "
         "folder away"
@@ -170,12 +176,22 @@ def _lines(outcome: Outcome, values: Lookup, ledger: dict[str, Any]) -> list[str
     return lines
 
 
-def _taken(cell: dict[str, Any]) -> str:
+def _taken(cell: dict[str, Any], steps: int) -> str:
     if "seconds" not in cell:
-        return f"{cell['steps']} steps; secret.key and *.private.txt must not leave the folder"
-    return (
-        f"{cell['steps']} steps in {cell['seconds_training']:.1f} s; {cell['seconds']:.1f} s in all"
-    )
+        return f"{steps} steps; secret.key and *.private.txt must not leave the folder"
+    return f"{steps} steps in {cell['seconds_training']:.1f} s; {cell['seconds']:.1f} s in all"
+
+
+def _decided(cell: dict[str, Any], ledger: dict[str, Any]) -> str:
+    """Return how looks at the validation split ended the run, and what they cost."""
+    taken, covered, released = cell["steps_taken"], cell["steps"], cell["step_released"]
+    ended = f"stopped early, after {taken} of {covered} steps" if taken < covered else "not stopped"
+    cost = {
+        "public": "validation data declared public: no ε spent",
+        "accounted": "noised, and paid for in ε, as all that were planned",
+        "private": "raw: not private",
+    }[ledger["decisions"]["release"]]
+    return f"{cell['looks_taken']} looks ({cost}): {ended}; parameters of step {released}"
 
 
 def _shown(kind: str, name: str) -> str:

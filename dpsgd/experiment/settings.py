@@ -24,13 +24,18 @@ from dpsgd.sampling.sampler import Sampling
 from dpsgd.slices import SliceSet
 from dpsgd.telemetry.accounted import Accounted
 from dpsgd.telemetry.off import Off
+from dpsgd.training.decide import NoDecisions, Validation
 from dpsgd.training.optim import NOISED, SGD, Mechanism
 
 GROUPS = (
     "clip", "data", "model", "slices", "users", "sampling", "accountant", "engine", "telemetry",
-    "optim",
+    "optim", "decide",
     "tracker",
 )  # fmt: skip
+
+UNDECIDED = f"{NoDecisions.__module__}.{NoDecisions.__name__}"
+_ABSENT: Mapping[str, Mapping[str, Any]] = {"decide": {"_target_": UNDECIDED, "name": "none"}}
+"""What stands for a group that the run folders of before do not know of."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,7 @@ class Cell:
     telemetry: Any
     optim: SGD
     tracker: Tracker
+    decide: NoDecisions | Validation
     debug: Debug
 
     @property
@@ -130,6 +136,7 @@ def read_cell(config: Mapping[str, Any]) -> Cell:
             "noise can be subtracted from each other, and none of them is private then",
         )  # fmt: skip
     settings = build_as(Settings, roots, "")
+    config = {**_ABSENT, **config}
     parts = {group: build_part(config.get(group, {}), group) for group in GROUPS}
     cell = Cell(settings=settings, debug=debug, **parts)
     _check_together(cell)
@@ -154,7 +161,11 @@ def canonical(cell: Cell) -> Cell:
     counted = isinstance(cell.telemetry, Accounted)
     telemetry = Off("off") if counted else cell.telemetry
     none = NoClipping("none", cell.clip.unit)
-    return replace(cell, settings=settings, optim=optim, clip=none, telemetry=telemetry)
+    # It takes all its steps: what cells are compared with is one run, whatever they decide.
+    return replace(
+        cell, settings=settings, optim=optim, clip=none, telemetry=telemetry,
+        decide=NoDecisions("none"),
+    )  # fmt: skip
 
 
 def baseline(cell: Cell) -> Cell:
@@ -167,6 +178,8 @@ def _check_together(cell: Cell) -> None:
     _check_accountant(cell)
     check_release_settings(cell)
     _check_telemetry(cell)
+    if not isinstance(cell.decide, NoDecisions | Validation):
+        raise ConfigError("decide", type(cell.decide).__name__, "must be none or validation")
     if not cell.clip.bounded and (cell.noised or mechanism == "private"):
         raise ConfigError(
             "clip", cell.clip.name,

@@ -157,10 +157,12 @@ def _copy(client: Any, experiment: str, folder: Path, cell: Mapping[str, Any]) -
         if key.startswith("config.") and not key.endswith("_target_")
     }
     params |= {"rule": cell["rule"], "mechanism": cell["mechanism"], "guarantee": guarantee(cell)}
+    ended = ("stopped_by", "steps_taken", "step_released", "looks_taken")
+    params |= {name: cell[name] for name in ended if "looks_taken" in cell}
     per_step = (end - start) / max(int(cell["steps"]), 1)
     # At step 0 MLflow draws final values as bars; at the last step as curves of one point.
     rows = [(name, value, 0) for name, value in metrics_of(cell).items()]
-    rows += _series(folder)
+    rows += _series(folder) + _looks(folder)
     legal = legal_names(name for name, _, _ in rows)
     metrics = [
         Metric(legal[name], value, start + int(per_step * step), step) for name, value, step in rows
@@ -199,6 +201,21 @@ def _series(folder: Path) -> list[tuple[str, float, int]]:
         if math.isfinite(value):
             found.append((name, value, step))
     return found
+
+
+def _looks(folder: Path) -> list[tuple[str, float, int]]:
+    """Return the scores by which training was decided, as (name, value, step)."""
+    file = folder / schema.EVALUATION_FILE
+    if not file.exists():
+        return []
+    table = pd.read_parquet(file)
+    table = table[table["metric"] == schema.LOOK]
+    columns = ("split", "metric", "release", "value", "step")
+    rows = zip(*(table[column].tolist() for column in columns), strict=True)
+    return [
+        (f"private/{split}/{name}" if release == "private" else f"{split}/{name}", value, step)
+        for split, name, release, value, step in rows
+    ]
 
 
 def _warn(error: Exception) -> None:

@@ -13,6 +13,7 @@ from dpsgd.experiment.plan import Plan
 from dpsgd.experiment.watching import counted_slices, of_units
 from dpsgd.telemetry.probe import Measured, Probe, ProbeRecorder
 from dpsgd.telemetry.recorder import Recorder
+from dpsgd.training.looks import Watch
 from dpsgd.training.loop import Trainer
 from dpsgd.training.micro import Capture
 from dpsgd.training.optim import CLIPPED
@@ -45,6 +46,14 @@ def recorder_of(plan: Plan, trainer: Trainer) -> Recorder:
         return _probe(plan, trainer, telemetry)
     membership = of_units(cell, prepared.bundle, prepared.slices.membership)
     return telemetry.start(unit, names, prepared.slices.keys, membership)
+
+
+def watch_of(plan: Plan) -> Watch | None:
+    """Return what looks at the model while it is trained, if anything is decided."""
+    prepared = plan.prepared
+    if prepared.looks is None:
+        return None
+    return Watch(prepared.looks, prepared.model, prepared.streams, plan.steps)
 
 
 def _probe(plan: Plan, trainer: Trainer, probe: Probe) -> ProbeRecorder:

@@ -48,6 +48,24 @@ def _softmax(model: nn.Module, inputs: Tensor) -> Tensor:
     return torch.softmax(model(inputs).float(), dim=-1).cpu()
 
 
+def correct(model: nn.Module, split: Split, device: str) -> np.ndarray:
+    """Return ``[n]`` float64 in [0, 1]: 1 for a record whose label is the likeliest, of tokens the
+    share for which it is, NaN for a record without a token.
+
+    A row whose output is not finite is wrong, and says nothing about the others.
+    """
+    labels = split.labels.flatten(1) if split.labels.dim() > 1 else split.labels[:, None]
+    rows = max(CHUNK // max(labels.shape[1], 1), 1)
+    found: list[Tensor] = []
+    with _evaluating(model):
+        for inputs, own in zip(split.inputs.split(rows), labels.split(rows), strict=True):
+            outputs = _softmax(model, inputs.to(device)).reshape(*own.shape, -1)
+            known = own != IGNORED
+            right = (outputs.argmax(-1) == own) & outputs.isfinite().all(-1) & known
+            found.append(right.sum(1).double() / known.sum(1).double())
+    return torch.cat(found).numpy() if found else np.zeros(0)
+
+
 @contextmanager
 def _evaluating(model: nn.Module) -> Generator[None]:
     """Put the model into evaluation mode, without gradients, and back."""

@@ -59,11 +59,14 @@ class Trainer:
     stops_on_rows: bool
 
     def run(
-        self, split: Split, recorder: Recorder, progress: Callable[[int, float, float | None], None]
-    ) -> State:
+        self, split: Split, recorder: Recorder,
+        progress: Callable[[int, float, float | None], None],
+        watch: Callable[[int], bool] | None = None,
+    ) -> State:  # fmt: skip
         """Train in place for ``steps`` steps and return the rule's last state.
 
-        ``progress(step, loss, clip fraction)`` is called after every step. Raises PrivacyError with
+        ``progress(step, loss, clip fraction)`` is called after every step, then ``watch(step)``,
+        which may look at the model and ends training by returning True. Raises PrivacyError with
         the example's or user's position if a gradient is not finite, and if the model is found to
         mix rows or to change what is not trained.
         """
@@ -99,6 +102,8 @@ class Trainer:
             )  # fmt: skip
             loss = float(losses.mean()) if len(losses) else float("nan")
             progress(step, loss, recorder.clip_fraction)
+            if watch is not None and watch(step):
+                break
         recorder.finish()
         fixed.check(self.model)
         return state

@@ -16,6 +16,7 @@ from dpsgd.experiment.identity import (
     named_data,
     own_code_of,
 )
+from dpsgd.experiment.ledger.decisions import decisions_block, looks_entries, neighbours_besides
 from dpsgd.experiment.ledger.entries import ENVELOPE, step_entries
 from dpsgd.experiment.ledger.environment import code_state, environment
 from dpsgd.experiment.ledger.not_covered import not_covered, slice_statistics
@@ -55,7 +56,8 @@ def ledger_of(plan: Plan) -> dict[str, Any]:
         "unit": prepared.sampler.unit,
         "unit_name": settings.unit_name or prepared.sampler.unit,
         "relation": settings.relation,
-        "neighbours": f"{neighbours_text(settings.relation, prepared.sampler.unit)}. {NEIGHBOURS}",
+        "neighbours": f"{neighbours_text(settings.relation, prepared.sampler.unit)}. {NEIGHBOURS}"
+        + neighbours_besides(prepared.looks),
         "n_units": prepared.sampler.n_units,
         "n_units_declared": "public",
         "delta": prepared.delta,
@@ -76,6 +78,7 @@ def ledger_of(plan: Plan) -> dict[str, Any]:
             "stated": prepared.sampler.stated,
         },
         "telemetry": telemetry_cost(rule, cell.telemetry, plan.noise_multiplier),
+        **decisions_block(prepared.looks, plan.steps),
         "steps_planned": prepared.steps,
         "steps": plan.steps,
         "stopped_by": plan.stopped_by,
@@ -138,10 +141,11 @@ def _entries(plan: Plan, state: State) -> list[dict[str, Any]]:
     prepared, cell = plan.prepared, plan.prepared.cell
     if not cell.private:
         return []
-    return step_entries(
-        prepared.rule, state, prepared.sampler, plan.noise_multiplier, plan.steps,
-        prepared.streams.stream_id, cell.settings.relation,
-    )  # fmt: skip
+    stream, relation = prepared.streams.stream_id, cell.settings.relation
+    steps = step_entries(
+        prepared.rule, state, prepared.sampler, plan.noise_multiplier, plan.steps, stream, relation
+    )
+    return steps + looks_entries(prepared.looks, plan.steps, stream, relation)
 
 
 def _estimates(plan: Plan) -> dict[str, float]:
@@ -150,5 +154,5 @@ def _estimates(plan: Plan) -> dict[str, float]:
     settings = prepared.cell.settings
     if not prepared.cell.private or settings.relation != "add_or_remove_one":
         return {}
-    event = prepared.sampler.event(plan.noise_multiplier, plan.steps)
+    event = prepared.event(plan.noise_multiplier, plan.steps)
     return infinities_as_words(estimates(event, prepared.delta))

@@ -7,6 +7,7 @@ from typing import Any
 from analysis import schema
 from dpsgd.data.bundle import Bundle, holdout_is_public
 from dpsgd.engine.gradients import Engine
+from dpsgd.experiment.ledger.decisions import decisions_not_covered
 from dpsgd.experiment.ledger.released import released_not_covered
 from dpsgd.experiment.plan import Plan
 from dpsgd.experiment.settings import Cell
@@ -21,8 +22,8 @@ def not_covered(plan: Plan) -> list[str]:
     prepared, cell = plan.prepared, plan.prepared.cell
     bundle = prepared.bundle
     if cell.settings.release:
-        return released_not_covered(cell)
-    found = telemetry_not_covered(cell.telemetry)
+        return [*released_not_covered(cell), *decisions_not_covered(prepared.looks)]
+    found = telemetry_not_covered(cell.telemetry) + decisions_not_covered(prepared.looks)
     found.append(
         "evaluation.parquet and predictions.parquet: read from validation and test data, "
         + (

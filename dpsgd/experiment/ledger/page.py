@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpsgd.accounting import ESTIMATES, format_delta, format_epsilon, unit_text
+from dpsgd.experiment.ledger.decisions import DRAW, decision_lines
 from dpsgd.experiment.ledger.evidence_page import evidence_section
 from dpsgd.experiment.ledger.layout import bullets, paragraph, quote, table
 
@@ -19,6 +20,7 @@ def ledger_page(ledger: Mapping[str, Any], evidence: Mapping[str, Any] | None = 
         *([quote(ledger["randomness"])] if ledger["private"] else []),
         "## What is protected\n\n" + bullets(_protected(ledger)),
         "## Mechanisms\n\n" + _mechanisms(ledger),
+        *_decisions(ledger),
         "## ε by accountant\n\n" + _accountants(ledger),
         "## Not covered by ε\n\n" + bullets(_not_covered(ledger)),
         "## Data\n\n" + bullets(_data(ledger)),
@@ -65,7 +67,12 @@ def _steps(ledger: Mapping[str, Any]) -> str:
     if not ledger["private"]:
         return f"{planned} steps planned."
     most = "" if covered == planned else f"; the budget ends before the {planned} that were asked"
-    return f"ε is that of {covered} steps, fixed before the first, however many were taken{most}."
+    looks = next((e["steps"] for e in ledger["entries"] if e["draw_id"] == DRAW), 0)
+    asked = f" and {looks} looks" if looks else ""
+    return (
+        f"ε is that of {covered} steps{asked}, fixed before the first, however many were taken"
+        f"{most}."
+    )
 
 
 def _mechanisms(ledger: Mapping[str, Any]) -> str:
@@ -97,6 +104,13 @@ def _mechanisms(ledger: Mapping[str, Any]) -> str:
         f"Gaussian release of multiplier (Σσ⁻²)^(−½). Stream {streams}."
     )
     return f"{bullets(facts)}\n\n{text}\n\n{paragraph(note)}"
+
+
+def _decisions(ledger: Mapping[str, Any]) -> list[str]:
+    decisions = ledger.get("decisions")
+    if decisions is None:
+        return []
+    return ["## Decisions during training\n\n" + bullets(decision_lines(decisions))]
 
 
 def _sampling(sampler: Mapping[str, Any]) -> str:

@@ -120,7 +120,7 @@ def _check_event(
     told = {key: ledger["sampler"].get(key) for key in facts}
     findings.items("sampler", _WHERE, facts, told)
     findings.nested(f"entries[{place}].event", _WHERE, event, one["event"])
-    q = facts.get("sampling_probability")
+    q = facts.get("sampling_probability", 1.0 if facts.get("scheme") == "full" else None)
     findings.equal(f"entries[{place}].sampling_probability", _WHERE, q,
                    one["sampling_probability"])  # fmt: skip
     findings.equal("sampler q", _WHERE, q, ledger["sampler"]["sampling_probability"])

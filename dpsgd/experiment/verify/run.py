@@ -16,6 +16,7 @@ from dpsgd.experiment.ledger.content import LEDGER_VERSION
 from dpsgd.experiment.own_ledger import OWN_LOOP
 from dpsgd.experiment.seal import seal_of
 from dpsgd.experiment.verify.configuration import check_configuration
+from dpsgd.experiment.verify.decisions import check_ending, check_planned
 from dpsgd.experiment.verify.finding import Findings
 from dpsgd.experiment.verify.numbers import check_numbers, check_sigma
 from dpsgd.experiment.verify.run_files import (
@@ -100,6 +101,7 @@ def _check(
     if not isinstance(status, dict):
         raise ConfigError("status", schema.STATUS_FILE, "must be there, and whole")
     check_configuration(ledger, config, findings)
+    check_planned(ledger, config, findings)
     state = check_status(ledger, status, findings)
     check_tables(folder, ledger["steps"], findings)
     cell = None
@@ -107,7 +109,9 @@ def _check(
         cell = read_json(folder / schema.CELL_FILE)
         if not isinstance(cell, dict):
             raise ConfigError("cell", schema.CELL_FILE, "must be there, and a cell")
-        check_cell(ledger, config, cell, findings)
+        # Which of the planned ends it was is known only now, and is in the status.
+        check_cell({**ledger, "stopped_by": status.get("stopped_by")}, config, cell, findings)
+        check_ending(folder, ledger, config, status, cell, findings)
         check_files(folder, status, findings)
     model = (status.get("files") or {}).get(schema.MODEL_FILE)
     check_page(folder, ledger, cell, model, findings)

@@ -16,7 +16,9 @@ from dpsgd.experiment.identity import flat, infinities_as_words
 from dpsgd.experiment.ledger.entries import training_steps
 from dpsgd.experiment.ledger.evidence import again
 from dpsgd.experiment.ledger.page import ledger_page
+from dpsgd.experiment.looked import EARLY
 from dpsgd.experiment.seal import SEALED, sealed_files
+from dpsgd.experiment.verify.decisions import may_stop_early
 from dpsgd.experiment.verify.finding import Findings
 
 _CELL = f"{schema.CELL_FILE} against {schema.LEDGER_FILE}"
@@ -44,8 +46,13 @@ def check_status(ledger: Mapping[str, Any], status: Mapping[str, Any], findings:
         )
     if word != "FINISHED":
         return _unfinished(word, status, covered)
-    findings.equal("steps taken by a finished run", where, covered, taken)
-    findings.equal("stopped_by", where, ledger["stopped_by"], status.get("stopped_by"))
+    if may_stop_early(ledger) and status.get("stopped_by") == EARLY:
+        looks = [step for step in ledger["decisions"]["steps"] if step < covered]
+        what = "step of early stopping"
+        findings.that(taken in looks, what, where, f"one of {looks}", taken)
+    else:
+        findings.equal("steps taken by a finished run", where, covered, taken)
+        findings.equal("stopped_by", where, ledger["stopped_by"], status.get("stopped_by"))
     return f"FINISHED, {taken} of {covered} steps, stopped by {status.get('stopped_by')}"
 
 
