@@ -57,7 +57,7 @@ def test_releases_on_other_data_are_refused_without_a_word_of_either(runs, tmp_p
 
 
 def test_one_release_given_twice_is_refused(runs):
-    with pytest.raises(ConfigError, match="^stream_id="):
+    with pytest.raises(ConfigError, match=r"^stream_id="):
         total(ledgers(runs[0], runs[0]))
 
 
