@@ -142,7 +142,7 @@ REFUSED = {
     "delta=0.5": "delta=0.5: must be below 1/",
     "clip=none": "clip=none: bounds nothing",
     "batch=1e9": "batch=1000000000.0: must be",
-    "release=true": "release=true: must be false",
+    "release=true": "telemetry=oracle: must be accounted, off or probe",
     "data.class=x": "data.class=x: no such class",
     "device=tpu9": "device=tpu9: cannot be used here",
     "sweep=nope": "sweep=nope: no such option",
