@@ -77,6 +77,8 @@ def captured(
     settled: dict[str, Settled] = {}
     small: dict[str, Vectors | Rows] = {}
     expected: dict[str, int] = {}
+    # Not the losses themselves: hooks of the graph hold what follows, and the losses the graph.
+    dtype = torch.float32
 
     def receive(name: str, piece: Piece) -> None:
         held = pieces.setdefault(name, [])
@@ -85,7 +87,7 @@ def captured(
             done(name, pieces.pop(name))
 
     def done(name: str, held: list[Piece]) -> None:
-        if len(held) == 1 and is_small(piece := held[0], losses.dtype, units):
+        if len(held) == 1 and is_small(piece := held[0], dtype, units):
             small[name] = piece
         else:
             settled[name] = settle(held, units)
@@ -93,6 +95,7 @@ def captured(
     with recording(model, strategy, names, rows, receive) as recorder:
         with running_in(autocast, device):
             losses = loss(model(inputs), targets)
+        dtype = losses.dtype
         missing = [n for n in (*strategy.fast, *strategy.recurrent) if n not in recorder.called]
         if missing:
             raise OutdatedError(f"layer {missing[0]!r} is called for other rows, not for these")

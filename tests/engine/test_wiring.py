@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from dpsgd.engine import clip_groups
+from dpsgd.engine import Units, clip_groups
 from dpsgd.engine.wiring import wiring_of
 from dpsgd.experiment.parts import default_part
 from dpsgd.training.loss import cross_entropy
@@ -107,3 +107,50 @@ def test_a_model_that_nobody_holds_is_let_go(build):
     del model
     gc.collect()
     assert gone() is None
+
+
+class Marker:
+    """Lives as long as the graph that holds it."""
+
+
+class Marked(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, marker):
+        ctx.marker = marker
+        return x.tanh()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient, None
+
+
+class Seen(nn.Module):
+    """Remembers the graph of its last pass as long as somebody else holds it."""
+
+    def __init__(self):
+        super().__init__()
+        self.last = lambda: None
+
+    def forward(self, x):
+        marker = Marker()
+        self.last = weakref.ref(marker)
+        return Marked.apply(x, marker)
+
+
+@pytest.mark.parametrize("units", [None, Units.of(torch.arange(40) // 4, 10, "sum")])
+@pytest.mark.parametrize("width", [8, 3000])
+def test_no_graph_outlives_its_pass(width, units):
+    model = nn.Sequential(nn.Linear(5, width), Seen(), nn.Linear(width, width), nn.Linear(width, 3))
+    inputs, targets = torch.randn(40, 5), torch.arange(40) % 3
+    engine = default_part("engine", "bookkeeping")
+    gc.disable()  # a cycle through the graph would wait for it, and keep every activation
+    try:
+        for _ in range(2):
+            found = engine.capture(
+                model, cross_entropy, inputs, targets, clip_groups(model, "all"), units
+            )
+            found.norms()
+        del found
+        assert model[1].last() is None
+    finally:
+        gc.enable()
