@@ -13,7 +13,8 @@ import numpy as np
 
 from analysis import schema
 from dpsgd.clipping.rule import State
-from dpsgd.experiment.plan import Plan, prepare, solve
+from dpsgd.experiment.plan import Plan, solve
+from dpsgd.experiment.prepared import prepare
 from dpsgd.experiment.settings import read_cell
 from dpsgd.experiment.training import recorder_of, trainer_of
 from dpsgd.python import resolved

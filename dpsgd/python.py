@@ -16,7 +16,8 @@ from dpsgd.experiment.cell import run_cell
 from dpsgd.experiment.opened import Run
 from dpsgd.experiment.options import config_folder
 from dpsgd.experiment.parts import build_part
-from dpsgd.experiment.plan import Plan, prepare
+from dpsgd.experiment.plan import Plan
+from dpsgd.experiment.prepared import prepare
 from dpsgd.experiment.settings import GROUPS, read_cell
 from dpsgd.messages import explain
 

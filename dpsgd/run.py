@@ -62,7 +62,7 @@ def job(config: DictConfig) -> None:
     from rich.console import Console  # noqa: PLC0415
 
     from dpsgd.experiment.cell import run_cell  # noqa: PLC0415
-    from dpsgd.experiment.plan import prepare  # noqa: PLC0415
+    from dpsgd.experiment.prepared import prepare  # noqa: PLC0415
     from dpsgd.experiment.report import one_line, print_outcome, progress_bar  # noqa: PLC0415
     from dpsgd.experiment.settings import read_cell  # noqa: PLC0415
 

@@ -24,7 +24,8 @@ from dpsgd.experiment.ledger import (
 )
 from dpsgd.experiment.ledger.evidence import at_the_end
 from dpsgd.experiment.looked import ended, look_rows
-from dpsgd.experiment.plan import Plan, Prepared, solve
+from dpsgd.experiment.plan import Plan, solve
+from dpsgd.experiment.prepared import Prepared
 from dpsgd.experiment.record import (
     Status,
     cell_row,

@@ -13,7 +13,7 @@ from typing import Any
 from analysis import schema
 from dpsgd.errors import ConfigError, PrivacyError
 from dpsgd.experiment.files import read_json
-from dpsgd.experiment.plan import Prepared
+from dpsgd.experiment.prepared import Prepared
 from dpsgd.randomness import Streams
 from dpsgd.sources import KEY_BYTES
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from quoted import PAGES, ROOT, anchors, blocks, compositions, files, links, run_commands
 
-from dpsgd.experiment.plan import prepare
+from dpsgd.experiment.prepared import prepare
 from dpsgd.experiment.settings import read_cell
 
 BUILD = runpy.run_path(str(ROOT / "docs" / "build.py"))

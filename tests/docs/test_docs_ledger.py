@@ -8,7 +8,7 @@ import pytest
 from quoted import PAGES, ROOT, blocks, compositions, run_commands
 
 from dpsgd.experiment.cell import run_cell
-from dpsgd.experiment.plan import prepare
+from dpsgd.experiment.prepared import prepare
 from dpsgd.experiment.settings import read_cell
 from dpsgd.ledger import main
 

@@ -7,7 +7,8 @@ import torch
 
 from dpsgd import train
 from dpsgd.data.bundle import Bundle, Split
-from dpsgd.experiment.plan import prepare, solve
+from dpsgd.experiment.plan import solve
+from dpsgd.experiment.prepared import prepare
 from dpsgd.experiment.settings import read_cell
 from dpsgd.python import resolved
 

@@ -17,7 +17,7 @@ from dpsgd.experiment.choosing import choice, choice_text
 from dpsgd.experiment.composition import total
 from dpsgd.experiment.identity import cell_config, key_of, run_key
 from dpsgd.experiment.ledger import composed_event, ledger_of
-from dpsgd.experiment.plan import prepare
+from dpsgd.experiment.prepared import prepare
 from dpsgd.experiment.settings import baseline, read_cell
 from dpsgd.python import resolved
 

@@ -13,7 +13,8 @@ import pytest
 from dpsgd.accounting.merging import merged, noise_of
 from dpsgd.errors import ConfigError
 from dpsgd.experiment.ledger import composed_event, ledger_of
-from dpsgd.experiment.plan import Plan, _check_scale, prepare
+from dpsgd.experiment.plan import Plan, check_scale
+from dpsgd.experiment.prepared import prepare
 from dpsgd.experiment.settings import read_cell
 from dpsgd.python import resolved
 from dpsgd.sampling.schemes import event_of
@@ -64,7 +65,7 @@ def planned(rule, telemetry, sampling, unit):
     if sampling == "full":
         config["batch"] = 60 if unit == "user" else N
     prepared = prepare(read_cell(config))
-    _check_scale(prepared, SIGMA)
+    check_scale(prepared, SIGMA)
     return Plan(prepared, SIGMA, STEPS, math.nan, {})
 
 

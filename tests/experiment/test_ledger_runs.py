@@ -9,7 +9,8 @@ from dpsgd import Budget, PrivateTraining, part, train
 from dpsgd.accounting.merging import noise_of
 from dpsgd.errors import PrivacyError
 from dpsgd.experiment.ledger import composed_event, environment
-from dpsgd.experiment.plan import prepare, solve
+from dpsgd.experiment.plan import solve
+from dpsgd.experiment.prepared import prepare
 from dpsgd.experiment.settings import read_cell
 from dpsgd.experiment.verify import verify
 from dpsgd.python import resolved

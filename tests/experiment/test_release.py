@@ -16,7 +16,7 @@ from dpsgd.errors import ConfigError, PrivacyError
 from dpsgd.experiment import cell as running
 from dpsgd.experiment.allowed import CELL, STATUS
 from dpsgd.experiment.identity import WITHHELD
-from dpsgd.experiment.plan import prepare
+from dpsgd.experiment.prepared import prepare
 from dpsgd.experiment.secret import PRIVATE_FILES, SECRET_FILE, TRACEBACK_FILE
 from dpsgd.experiment.settings import read_cell
 from dpsgd.experiment.verify import verify

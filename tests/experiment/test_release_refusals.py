@@ -9,7 +9,7 @@ from releases import configured
 
 from dpsgd.data.notes import COMPUTED, COUNTED, OVERLAPPING
 from dpsgd.errors import ConfigError
-from dpsgd.experiment.plan import prepare
+from dpsgd.experiment.prepared import prepare
 from dpsgd.experiment.releasing import check_release_data, stated_notes
 from dpsgd.experiment.settings import read_cell
 

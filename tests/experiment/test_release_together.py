@@ -12,7 +12,7 @@ from dpsgd.errors import ConfigError
 from dpsgd.experiment.cell import run_cell
 from dpsgd.experiment.composition import total
 from dpsgd.experiment.ledger.evidence import of_the_folder
-from dpsgd.experiment.plan import prepare
+from dpsgd.experiment.prepared import prepare
 from dpsgd.experiment.report import print_outcome, progress_bar
 from dpsgd.experiment.secret import SECRET_FILE
 from dpsgd.experiment.settings import read_cell

@@ -8,7 +8,8 @@ import torch
 
 from benchmarks.telemetry_pairs import Both
 from dpsgd.errors import ConfigError
-from dpsgd.experiment.plan import Plan, prepare, solve
+from dpsgd.experiment.plan import Plan, solve
+from dpsgd.experiment.prepared import prepare
 from dpsgd.experiment.settings import read_cell
 from dpsgd.experiment.training import recorder_of, trainer_of
 from dpsgd.experiment.watching import of_units

@@ -18,7 +18,7 @@ from dpsgd.experiment.identity import key_of
 from dpsgd.experiment.ledger.content import config_hash
 from dpsgd.experiment.ledger.entries import training_steps
 from dpsgd.experiment.parts import build_part
-from dpsgd.experiment.plan import COMMON_NOISE
+from dpsgd.experiment.prepared import COMMON_NOISE
 from dpsgd.experiment.verify.finding import Findings
 from dpsgd.randomness import Streams
 from dpsgd.sampling.capped_users import CappedUsers
