@@ -30,7 +30,7 @@ def planted(
         "relation": "add_or_remove_one",
         "n_units": n,
         "delta": delta,
-        "epsilon": 1.0,
+        "epsilon": 0.01,
         "noise_multiplier": sigma,
         "steps": steps,
         "data_fingerprint": "same",
