@@ -19,7 +19,8 @@ class CheckedSweeper(BasicSweeper):
         """Raise ConfigError, naming the cell, if any of its settings cannot be used."""
         # Hydra imports every plugin at every start: keep torch out of that.
         from dpsgd.errors import ConfigError  # noqa: PLC0415
-        from dpsgd.experiment.plan import check_noise, prepare  # noqa: PLC0415
+        from dpsgd.experiment.plan import check_noise  # noqa: PLC0415
+        from dpsgd.experiment.prepared import prepare  # noqa: PLC0415
         from dpsgd.experiment.settings import read_cell  # noqa: PLC0415
 
         if self.config is None or self.hydra_context is None:
