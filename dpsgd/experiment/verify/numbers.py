@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from analysis import schema
-from dpsgd.accounting import PLD, PRV, RDP, Accountant, DpEvent, Moments
+from dpsgd.accounting import PLD, Accountant, DpEvent
 from dpsgd.accounting.merging import noise_of
 from dpsgd.accounting.stored import event_from_json
 from dpsgd.errors import ConfigError
 from dpsgd.experiment.ledger.composed import composed_event
 from dpsgd.experiment.ledger.entries import by_draw, training_steps
 from dpsgd.experiment.parts import build_part
+from dpsgd.experiment.plan import COMPARED
 from dpsgd.experiment.verify.configuration import ACCOUNTANTS
 from dpsgd.experiment.verify.finding import Findings
 
@@ -25,9 +26,6 @@ BELOW = 0.05
 """How far below PLD, which is nearly exact, another upper bound may seem to be."""
 
 _WHERE = schema.LEDGER_FILE
-_COMPARED: tuple[Accountant, ...] = (
-    PLD("pld", 1e-4), RDP("rdp", None), PRV("prv", 1e-2), Moments("moments"),
-)  # fmt: skip
 
 
 def check_numbers(ledger: Mapping[str, Any], findings: Findings) -> None:
@@ -79,7 +77,7 @@ def _check_second(
     relation, delta, stated = ledger["relation"], ledger["delta"], ledger["epsilon"]
     asked = None if certified is None else ledger["certified_by"]
     found: dict[str, float] = {}
-    for other in _COMPARED:
+    for other in COMPARED.values():
         if other.name == asked:
             continue
         try:
