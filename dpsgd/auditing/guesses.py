@@ -103,5 +103,7 @@ def _largest_refuted(refuted: Callable[[float], bool]) -> float:
         low, high = high, 2 * high
         if high > _LARGEST:
             return math.inf
-    found = optimize.bisect(lambda e: -1.0 if refuted(e) else 1.0, low, high, xtol=_TOLERANCE)
-    return float(found)
+    found = optimize.root_scalar(
+        lambda e: -1.0 if refuted(e) else 1.0, bracket=(low, high), method="bisect", xtol=_TOLERANCE
+    )
+    return float(found.root)

@@ -80,7 +80,8 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
     high = 1.0
     while excess(high) > 0:
         high *= 2
-    return float(optimize.brentq(excess, 0.0, high, xtol=_TOLERANCE))
+    found = optimize.root_scalar(excess, bracket=(0.0, high), method="brentq", xtol=_TOLERANCE)
+    return float(found.root)
 
 
 def _upper(count: int, n: int, significance: float) -> float:
