@@ -77,6 +77,18 @@ EVALUATION: Mapping[str, str] = MappingProxyType(
     }
 )
 
+AUDIT: Mapping[str, str] = MappingProxyType(
+    {
+        "canary": "int64",
+        "kind": "string",
+        "included": "bool",
+        "score": "float64",
+        "release": "string",
+    }
+)
+"""A row a canary: its coin, and a score that grows with how likely it was in. Private: the coins are
+the randomness that an audit's bounds rest on."""
+
 CELL_METRICS: Mapping[str, str] = MappingProxyType(
     {name: dtype for name, dtype in EVALUATION.items() if name != "step"}
 )
@@ -97,3 +109,4 @@ LEDGER_PAGE = "ledger.md"
 EVIDENCE_FILE = "evidence.json"
 CONFIG_FILE = "config.yaml"
 MODEL_FILE = "model.pt"
+AUDIT_FILE = "audit.parquet"

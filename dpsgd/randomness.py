@@ -19,7 +19,16 @@ from dpsgd.errors import PrivacyError
 from dpsgd.sources import KEY_BYTES, Cryptographic, Source
 
 Purpose = Literal[
-    "init", "sampling", "shuffle", "choice", "noise", "dropout", "evaluation", "probe", "look"
+    "init",
+    "sampling",
+    "shuffle",
+    "choice",
+    "noise",
+    "dropout",
+    "evaluation",
+    "probe",
+    "look",
+    "canary",
 ]
 
 _MT_WORDS = 624

@@ -9,6 +9,7 @@ from dpsgd.accounting.events import joint_multiplier, no_privacy, poisson_gaussi
 from dpsgd.accounting.library import DpEvent
 from dpsgd.accounting.moments import Moments
 from dpsgd.accounting.pld import PLD
+from dpsgd.accounting.profile import privacy_profile
 from dpsgd.accounting.prv import PRV
 from dpsgd.accounting.rdp import RDP
 from dpsgd.accounting.tuning import best_of_random, every_run
@@ -36,5 +37,6 @@ __all__ = [
     "neighbours_text",
     "no_privacy",
     "poisson_gaussian",
+    "privacy_profile",
     "unit_text",
 ]

@@ -54,6 +54,7 @@ __all__ = [
     "gaussian_sigma",
     "mironov",
     "moments_epsilon",
+    "pld_deltas",
     "pld_epsilon",
     "rdp_epsilon",
     "renyi_curve",
@@ -68,6 +69,15 @@ def pld_epsilon(event: DpEvent, relation: NeighboringRelation, delta: float, gri
     accountant = QuickPLDAccountant(relation, value_discretization_interval=grid)
     _compose(accountant, "pld", event)
     return float(accountant.get_epsilon(delta))
+
+
+def pld_deltas(
+    event: DpEvent, relation: NeighboringRelation, epsilons: Floats, grid: float
+) -> Floats:
+    """Return δ at each ε of an event, as :func:`pld_epsilon` rounds: never understated."""
+    accountant = QuickPLDAccountant(relation, value_discretization_interval=grid)
+    _compose(accountant, "pld", event)
+    return np.array([accountant.get_delta(float(epsilon)) for epsilon in epsilons])
 
 
 def canonne(orders: Floats, curve: Floats, delta: float) -> Floats:

@@ -16,7 +16,7 @@ from dpsgd.errors import ConfigError
 _STEP_POINTS = 2**17
 _RUN_POINTS = 2**22
 _COARSEST = 1.0
-_PROVED: Proved = {
+PROVED: Proved = {
     "gaussian": ALL,
     "poisson": ALL,
     "truncated": ALL,
@@ -49,16 +49,16 @@ class PLD(SolvesNoise):
         """Return an upper bound on ε; see :meth:`Accountant.epsilon`.
 
         Raises:
-            ConfigError: also for an event and relation not in ``_PROVED``, for a δ below what
+            ConfigError: also for an event and relation not in ``PROVED``, for a δ below what
                 double precision resolves over so many steps, and for noise so small that no
                 sensible grid spans the loss of one step.
 
         """
         neighbours, delta = neighbouring_relation(relation), checked_delta(delta)
-        event = proved_event(self.name, event, relation, _PROVED)
+        event = proved_event(self.name, event, relation, PROVED)
         size = loss_size(event, neighbours)
         check_resolution(self.name, delta, size.steps)
-        return pld_epsilon(event, neighbours, delta, _spacing(size, self.grid))
+        return pld_epsilon(event, neighbours, delta, spacing(size, self.grid))
 
 
 def check_resolution(name: str, delta: float, steps: float) -> None:
@@ -72,7 +72,7 @@ def check_resolution(name: str, delta: float, steps: float) -> None:
         raise ConfigError("delta", delta, allowed, "accountant=rdp has no such limit")
 
 
-def _spacing(size: LossSize, grid: float) -> float:
+def spacing(size: LossSize, grid: float) -> float:
     """Return the spacing of losses: continuous in the noise, so that ε has no jumps.
 
     Rounding adds at most spacing²/4 to the variance of each step. A tenth of one step's

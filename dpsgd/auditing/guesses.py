@@ -10,12 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
 from dpsgd.accounting.library import gaussian_sigma
-from dpsgd.auditing.curves import Curve, gaussian_curve
+from dpsgd.auditing.curves import Curve, Floats, gaussian_curve
+
+Flags: TypeAlias = NDArray[np.bool_]
 
 _TOLERANCE = 1e-6
 _LARGEST = 1e4
@@ -33,6 +37,19 @@ class Guesses:
     def __post_init__(self) -> None:
         if not 0 <= self.correct <= self.made <= self.canaries or self.canaries < 1:
             raise ValueError(f"0 <= correct <= made <= canaries does not hold: {self}")
+
+
+def guess(scores: Floats, included: Flags, made: int) -> Guesses:
+    """Guess ``made`` coins from ``scores`` ``[m]``: half of them "in", for the highest, and half
+    "out", for the lowest.
+
+    What is guessed follows from the scores alone: ``included`` ``[m]`` is looked at only to count
+    what was right.
+    """
+    order = np.argsort(scores, kind="stable")
+    out, within = made // 2, made - made // 2
+    right = int((~included[order[:out]]).sum()) + int(included[order[len(order) - within :]].sum())
+    return Guesses(len(scores), made, right)
 
 
 def p_value(guesses: Guesses, epsilon: float, delta: float) -> float:

@@ -15,6 +15,7 @@ from analysis import schema
 from dpsgd.data.bundle import holdout_is_public
 from dpsgd.errors import PrivacyError
 from dpsgd.experiment.allowed import Gate, gate_of, shown
+from dpsgd.experiment.audited import audit_of, audit_rows
 from dpsgd.experiment.files import check_folder, read_json, write_json, write_text, write_whole
 from dpsgd.experiment.ledger import (
     check_attempt,
@@ -147,7 +148,11 @@ def _train(
         "_training": trained - before,
         "_evaluation": evaluated - trained,
     }
-    return cell_row(plan, metrics, seconds) | ended(ending)
+    row = cell_row(plan, metrics, seconds) | ended(ending)
+    if trainer.canaries is None:
+        return row
+    write_table(folder / schema.AUDIT_FILE, audit_rows(trainer.canaries), schema.AUDIT)
+    return row | audit_of(plan, trainer.canaries)
 
 
 def _state(prepared: Prepared) -> dict[str, torch.Tensor]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from dpsgd.experiment.own_code import own_code
 from dpsgd.experiment.parts import plain
-from dpsgd.experiment.settings import UNDECIDED, Cell
+from dpsgd.experiment.settings import UNAUDITED, UNDECIDED, Cell
 
 RESULT_VERSION = 4
 """Raised whenever the same configuration would train to another result."""
@@ -103,6 +103,8 @@ def result_config(config: Mapping[str, Any]) -> dict[str, Any]:
         kept.pop("debug")
     if kept.get("decide", {}).get("_target_") == UNDECIDED:
         kept.pop("decide")
+    if kept.get("audit", {}).get("_target_") == UNAUDITED:
+        kept.pop("audit")
     return kept
 
 

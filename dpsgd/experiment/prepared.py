@@ -25,6 +25,7 @@ from dpsgd.engine.checks import check_engine, check_rows_apart
 from dpsgd.engine.gradients import Loss
 from dpsgd.engine.memory import MEASURED, rows_at_once
 from dpsgd.errors import ConfigError, PrivacyError
+from dpsgd.experiment.canaries import canaries_in, info_with_canaries, with_more
 from dpsgd.experiment.decisions import looks_of, protected_besides, with_looks
 from dpsgd.experiment.identity import run_key
 from dpsgd.experiment.releasing import check_release_data
@@ -101,7 +102,8 @@ def prepare(cell: Cell) -> Prepared:
     return Prepared(
         cell, bundle, slices, key, run_key(baseline(cell), bundle.fingerprint),
         sampler, steps, delta, why,
-        shape, model, loss, groups, micro_batch, rule, _info(cell, bundle) | asked,
+        shape, model, loss, groups, micro_batch, rule,
+        info_with_canaries(cell, _info(cell, bundle) | asked),
         _streams(cell, key), looks,
     )  # fmt: skip
 
@@ -129,17 +131,18 @@ def _load(cell: Cell) -> Bundle:
 
 def _sampler(cell: Cell, bundle: Bundle) -> Sampler:
     batch, user = cell.settings.batch, bundle.train.user
+    more = canaries_in(cell)
     owners = None if user is None else Owners(torch.from_numpy(user), len(bundle.users))
     try:
         if cell.clip.unit == "record":
-            return cell.sampling.records(len(bundle.train), batch, owners)
+            return cell.sampling.records(len(bundle.train) + more, batch, with_more(owners, more))
         if owners is None:
             raise ConfigError(
                 "clip.unit", "user",
                 f"data={bundle.name} knows of no users; name their column (data.user=...), or "
                 "partition the records: users=dirichlet",
             )  # fmt: skip
-        return cell.sampling.users(owners.user, owners.count, batch)
+        return cell.sampling.users(owners.user, owners.count + more, batch)
     except ConfigError as error:
         outer = error.key in ("batch", "clip.unit")
         raise error if outer else error.under("sampling") from None

@@ -18,6 +18,7 @@ SEALED = (
     schema.TELEMETRY_FILE,
     schema.EVALUATION_FILE,
     schema.PREDICTIONS_FILE,
+    schema.AUDIT_FILE,
 )
 """The page and its evidence are left out: they may be rendered again when more is known."""
 

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from dpsgd.accounting import Accountant, Relation
+from dpsgd.auditing.settings import GradientAudit, NoAudit
 from dpsgd.clipping.none import NoClipping
 from dpsgd.clipping.rule import ClipRule
 from dpsgd.data.bundle import DataSource
@@ -29,12 +30,16 @@ from dpsgd.training.optim import NOISED, SGD, Mechanism
 
 GROUPS = (
     "clip", "data", "model", "slices", "users", "sampling", "accountant", "engine", "telemetry",
-    "optim", "decide",
+    "optim", "decide", "audit",
     "tracker",
 )  # fmt: skip
 
 UNDECIDED = f"{NoDecisions.__module__}.{NoDecisions.__name__}"
-_ABSENT: Mapping[str, Mapping[str, Any]] = {"decide": {"_target_": UNDECIDED, "name": "none"}}
+UNAUDITED = f"{NoAudit.__module__}.{NoAudit.__name__}"
+_ABSENT: Mapping[str, Mapping[str, Any]] = {
+    "decide": {"_target_": UNDECIDED, "name": "none"},
+    "audit": {"_target_": UNAUDITED, "name": "none"},
+}
 """What stands for a group that the run folders of before do not know of."""
 
 
@@ -103,6 +108,7 @@ class Cell:
     optim: SGD
     tracker: Tracker
     decide: NoDecisions | Validation
+    audit: NoAudit | GradientAudit
     debug: Debug
 
     @property
@@ -164,7 +170,7 @@ def canonical(cell: Cell) -> Cell:
     # It takes all its steps: what cells are compared with is one run, whatever they decide.
     return replace(
         cell, settings=settings, optim=optim, clip=none, telemetry=telemetry,
-        decide=NoDecisions("none"),
+        decide=NoDecisions("none"), audit=NoAudit("none"),
     )  # fmt: skip
 
 
@@ -178,6 +184,7 @@ def _check_together(cell: Cell) -> None:
     _check_accountant(cell)
     check_release_settings(cell)
     _check_telemetry(cell)
+    _check_audit(cell)
     if not isinstance(cell.decide, NoDecisions | Validation):
         raise ConfigError("decide", type(cell.decide).__name__, "must be none or validation")
     if not cell.clip.bounded and (cell.noised or mechanism == "private"):
@@ -205,6 +212,28 @@ def _check_telemetry(cell: Cell) -> None:
             "needs a run with an ε, which its counts would be inside of; this one is a diagnostic "
             f"(mechanism={cell.settings.mechanism}, epsilon={cell.settings.epsilon})",
             "use telemetry=oracle, which is private in any run, or telemetry=off",
+        )  # fmt: skip
+
+
+def _check_audit(cell: Cell) -> None:
+    if not isinstance(cell.audit, NoAudit | GradientAudit):
+        raise ConfigError("audit", type(cell.audit).__name__, "must be none or gradient")
+    if not isinstance(cell.audit, GradientAudit) or cell.settings.mechanism == "neither":
+        return  # a baseline has no audit, and so shares its run
+    if not cell.private:
+        raise ConfigError(
+            "audit", cell.audit.name, "looks for what ε does not allow, and this run has no ε "
+            f"(mechanism={cell.settings.mechanism}, epsilon={cell.settings.epsilon})",
+        )  # fmt: skip
+    if cell.settings.release:
+        raise ConfigError(
+            "audit", cell.audit.name, "must be none with release=true: audit the same settings in "
+            "a run that is not released",
+        )  # fmt: skip
+    if cell.settings.relation == "replace_one":
+        raise ConfigError(
+            "relation", cell.settings.relation, "must be add_or_remove_one or replace_special with "
+            "an audit: its canaries are in or out",
         )  # fmt: skip
 
 

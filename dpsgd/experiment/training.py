@@ -9,6 +9,7 @@ import torch
 
 from dpsgd.clipping.joint import Joint
 from dpsgd.data.bundle import holdout_is_public
+from dpsgd.experiment.audited import canaries_of
 from dpsgd.experiment.plan import Plan
 from dpsgd.experiment.watching import counted_slices, of_units
 from dpsgd.telemetry.probe import Measured, Probe, ProbeRecorder
@@ -29,6 +30,7 @@ def trainer_of(plan: Plan) -> Trainer:
         info=prepared.info, optim=cell.optim, mechanism=cell.settings.mechanism,
         noise_multiplier=plan.noise_multiplier, steps=plan.steps, streams=prepared.streams,
         device=cell.settings.device, stops_on_rows=not cell.settings.release,
+        canaries=canaries_of(plan),
     )  # fmt: skip
 
 

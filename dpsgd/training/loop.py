@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import chain
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +25,7 @@ from dpsgd.sampling.sampler import Draw, Sampler
 from dpsgd.telemetry.bias import compare
 from dpsgd.telemetry.recorder import Recorder, StepFacts
 from dpsgd.training.allocator import keep_freed_memory
+from dpsgd.training.canaries import NO_CANARIES, Canaries
 from dpsgd.training.dropout import DropoutStream
 from dpsgd.training.micro import Capture, probed_row, shares
 from dpsgd.training.optim import CLIPPED, NOISED, SGD, Mechanism
@@ -38,7 +40,8 @@ class Trainer:
     added or averaged. ``info`` holds what the rule may know of each of those. At most
     ``micro_batch`` rows are held at once (None: all of a draw), but a unit is never split.
     ``stops_on_rows`` looks at real rows now and then, to stop if the model or the rule mixes them:
-    what a released run must not do, for stopping tells of a row.
+    what a released run must not do, for stopping tells of a row. ``canaries`` are units of the
+    sampler beside those of the data; telemetry does not see them.
     """
 
     model: nn.Module
@@ -57,6 +60,7 @@ class Trainer:
     streams: Streams
     device: str
     stops_on_rows: bool
+    canaries: Canaries | None = None
 
     def run(
         self, split: Split, recorder: Recorder,
@@ -79,11 +83,14 @@ class Trainer:
         self.model.train()
         draw_at = self.sampler.draws(self.streams)
         for step in range(1, self.steps + 1):
-            draw = draw_at(step)
+            draw, planted = self._apart(draw_at(step))
             recorder.before(step, state)
-            wants_bias = recorder.wants_bias(step)
+            # A canary is as long as the rule lets it be useful: it would be all of the raw mean.
+            wants_bias = self.canaries is None and recorder.wants_bias(step)
             batches = self._captured(inputs, targets, draw, step)
-            result = self._step(batches, state, step, split, draw, raw=wants_bias)
+            result = self._step(batches, state, step, split, draw, planted, raw=wants_bias)
+            if self.canaries is not None:
+                self.canaries.read(result, self.rule, state, self.sampler.expected_units)
             threshold = self.rule.threshold(state)
             answer = result.answer.cpu()
             state = self.rule.update(state, answer)
@@ -97,7 +104,8 @@ class Trainer:
             )  # fmt: skip
             losses = _kept_losses(result, draw)
             recorder.add(
-                StepFacts(step, draw.members, result.norms, result.weights, losses, threshold,
+                StepFacts(step, draw.members, result.norms[: draw.units],
+                          result.weights[: draw.units], losses, threshold,
                           result.dropped, beside(self.rule, answer))
             )  # fmt: skip
             loss = float(losses.mean()) if len(losses) else float("nan")
@@ -107,6 +115,10 @@ class Trainer:
         recorder.finish()
         fixed.check(self.model)
         return state
+
+    def _apart(self, draw: Draw) -> tuple[Draw, Tensor]:
+        """Return the draw of the data's units, and the numbers of the canaries drawn with them."""
+        return (draw, NO_CANARIES) if self.canaries is None else self.canaries.units.split(draw)
 
     def _captured(
         self, inputs: Tensor, targets: Tensor, draw: Draw, step: int
@@ -124,12 +136,21 @@ class Trainer:
             del gradients
 
     def _step(
-        self, batches: Iterator[UnitGradients], state: State, step: int, split: Split, draw: Draw,
-        *, raw: bool,
+        self, batches: Iterable[UnitGradients], state: State, step: int, split: Split, draw: Draw,
+        planted: Tensor, *, raw: bool,
     ) -> Step:  # fmt: skip
+        """Take the step of ``draw`` and of the canaries ``planted`` beside it."""
         noised = self.mechanism in NOISED
         members = draw.members
+        if self.canaries is not None:
+            members = torch.cat([members, self.canaries.units.first + planted])
         info: Info = {key: value[members].to(self.device) for key, value in self.info.items()}
+        if self.canaries is not None:
+            one = {key: value[-1:] for key, value in self.info.items()}
+            batches = chain(
+                self.canaries.watched(batches),
+                [self.canaries.batch(planted, self.rule, state, one)],
+            )
         try:
             result = private_step(
                 batches, self.rule, state, self.groups, info,
@@ -152,10 +173,10 @@ class Trainer:
                 f"step {step}: {error}, which is {which}. Look at it, lower the learning rate, or "
                 "leave such units out: engine.non_finite=drop"
             ) from error
-        if result.norms.shape != (draw.units, len(self.groups)):
+        if result.norms.shape != (len(members), len(self.groups)):
             raise PrivacyError(
                 f"engine={self.engine.name}: norms of shape {tuple(result.norms.shape)} for "
-                f"{draw.units} units and {len(self.groups)} clip groups"
+                f"{len(members)} units and {len(self.groups)} clip groups"
             )
         return result
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from dpsgd.accounting import Accountant, estimates, neighbours_text
 from dpsgd.clipping.rule import ClipRule, State
+from dpsgd.experiment.canaries import audit_block
 from dpsgd.experiment.identity import (
     RESULT_VERSION,
     cell_config,
@@ -79,6 +80,7 @@ def ledger_of(plan: Plan) -> dict[str, Any]:
         },
         "telemetry": telemetry_cost(rule, cell.telemetry, plan.noise_multiplier),
         **decisions_block(prepared.looks, plan.steps),
+        **audit_block(cell),
         "steps_planned": prepared.steps,
         "steps": plan.steps,
         "stopped_by": plan.stopped_by,

@@ -1,0 +1,49 @@
+"""The canaries of an audited cell: units of its sampler beside those of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dpsgd.auditing.settings import GradientAudit
+from dpsgd.experiment.parts import plain
+from dpsgd.experiment.settings import Cell
+from dpsgd.sampling.sampler import Owners
+
+
+def canaries_in(cell: Cell) -> int:
+    """Return how many units of a cell's sampler are canaries, whatever their coins."""
+    return cell.audit.canaries if isinstance(cell.audit, GradientAudit) else 0
+
+
+def with_more(owners: Owners | None, more: int) -> Owners | None:
+    """Return the owners of the records and of ``more`` records, each somebody's of its own."""
+    if owners is None or not more:
+        return owners
+    own = torch.arange(owners.count, owners.count + more)
+    return Owners(torch.cat([owners.user, own]), owners.count + more)
+
+
+def info_with_canaries(cell: Cell, info: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return what a rule may know of each unit ``[units, ...]``, with rows for the canaries.
+
+    A canary is in no slice that is counted, and in the first group of a rule that needs one.
+    """
+    more = canaries_in(cell)
+    if not more:
+        return dict(info)
+    found: dict[str, Tensor] = {}
+    for key, value in info.items():
+        rows = value.new_zeros((more, *value.shape[1:]))
+        if key == cell.clip.partition:
+            rows[:, 0] = True
+        found[key] = torch.cat([value, rows])
+    return found
+
+
+def audit_block(cell: Cell) -> dict[str, Any]:
+    """Return what the ledger says before training of how a run is audited; nothing of none."""
+    return {"audit": plain(cell.audit)} if canaries_in(cell) else {}

@@ -1,0 +1,233 @@
+"""Canaries made of gradients: units that are known, put before the norms, read in the updates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from dpsgd.clipping.groups import Groups
+from dpsgd.clipping.rule import ClipRule, Info, State
+from dpsgd.engine.gradients import UnitGradients
+from dpsgd.errors import ConfigError
+from dpsgd.randomness import Streams
+from dpsgd.sampling.sampler import Draw
+from dpsgd.training.step import Step
+
+_SIZES = torch.logspace(-3, 3, 61, dtype=torch.float64)
+"""Norms that are tried, in units of the rule's scale: some rules drop what is too long."""
+
+NO_CANARIES = torch.zeros(0, dtype=torch.int64)
+
+
+@dataclass(frozen=True)
+class CanaryUnits:
+    """Units whose gradient is known, numbered from ``first`` on among a sampler's units.
+
+    The gradient of a canary is one coordinate in each clip group that has as many coordinates as
+    there are canaries, so that no two of them meet (Nasr et al., "Tight auditing of differentially
+    private machine learning", USENIX Security 2023, Dirac canaries).
+
+    Attributes:
+        first: how many units the data have.
+        included: ``[canaries]`` bool, the coins. A canary that is not included is drawn like any
+            other, and contributes nothing.
+        places: ``[canaries, groups]`` int64, its coordinate in ``holders``; −1 in a group that is
+            too small.
+        holders: of each clip group the parameter that holds the coordinates.
+
+    """
+
+    first: int
+    included: Tensor
+    places: Tensor
+    holders: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, first: int, count: int, like: Mapping[str, Tensor], groups: Groups, streams: Streams
+    ) -> CanaryUnits:
+        """Return ``count`` canaries whose coins and places come from ``streams``; ``like`` holds
+        the trained parameters. Raises ConfigError if no clip group is large enough.
+        """
+        generator = streams.generator("canary")
+        included = torch.rand(count, generator=generator, dtype=torch.float64) < 0.5
+        places: list[Tensor] = []
+        holders: list[str] = []
+        for members in groups.parameters:
+            holder = max(members, key=lambda name: like[name].numel())
+            size = like[holder].numel()
+            places.append(
+                torch.randperm(size, generator=generator)[:count]
+                if size >= count
+                else torch.full((count,), -1)
+            )
+            holders.append(holder)
+        found = cls(first, included, torch.stack(places, dim=1), tuple(holders))
+        if not bool((found.places >= 0).any()):
+            largest = max(like[name].numel() for name in holders)
+            raise ConfigError(
+                "audit.canaries", count, f"must be at most {largest}, the size of this model's "
+                "largest parameter: a coordinate holds one canary",
+            )  # fmt: skip
+        return found
+
+    @property
+    def direction(self) -> Tensor:
+        """``[groups]`` float64: the share of each clip group in a canary, of length 1."""
+        used = (self.places[0] >= 0).double()
+        return used / used.norm()
+
+    def split(self, draw: Draw) -> tuple[Draw, Tensor]:
+        """Return the draw without canaries, and which included ones were in it, ascending."""
+        ours = draw.members >= self.first
+        drawn = draw.members[ours] - self.first
+        position = torch.cumsum(~ours, 0) - 1
+        rows = ~ours[draw.unit]
+        of_data = Draw(draw.records[rows], position[draw.unit[rows]], draw.members[~ours])
+        return of_data, drawn[self.included[drawn]].sort().values
+
+
+@dataclass(frozen=True)
+class CanaryBatch:
+    """The gradients of the canaries ``drawn`` in a step, all of ``norm`` ``[groups]``."""
+
+    canaries: CanaryUnits
+    drawn: Tensor
+    norm: Tensor
+    like: Mapping[str, Tensor]
+
+    @property
+    def losses(self) -> Tensor:
+        """``[0]`` losses: there are no rows."""
+        return next(iter(self.like.values())).new_zeros(0)
+
+    def norms(self) -> Tensor:
+        """``[canaries, groups]``, float32."""
+        return self.norm.expand(len(self.drawn), -1)
+
+    def weighted_sum(self, weights: Tensor) -> dict[str, Tensor]:
+        """Σ_u w_ug·g_u for every parameter, given ``[canaries, groups]`` weights."""
+        total = {name: torch.zeros_like(value) for name, value in self.like.items()}
+        for group, holder in enumerate(self.canaries.holders):
+            places = self.canaries.places[self.drawn, group].to(weights.device)
+            if len(places) and int(places[0]) >= 0:
+                values = (weights[:, group] * self.norm[group]).to(total[holder].dtype)
+                total[holder].view(-1).index_add_(0, places, values)
+        return total
+
+    def without(self, dropped: Tensor) -> UnitGradients:
+        """Raise ValueError: a canary's norm is finite, so that none is ever dropped."""
+        raise ValueError("a canary cannot be dropped")
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A micro-batch of the data whose part of the sum is noted."""
+
+    inner: UnitGradients
+    canaries: Canaries
+
+    @property
+    def losses(self) -> Tensor:
+        """``[rows]`` losses, detached."""
+        return self.inner.losses
+
+    def norms(self) -> Tensor:
+        """``[units, groups]``, as they are."""
+        return self.inner.norms()
+
+    def weighted_sum(self, weights: Tensor) -> dict[str, Tensor]:
+        """Σ_u w_ug·grad_u as it is, noted on the way."""
+        total = self.inner.weighted_sum(weights)
+        self.canaries.note(total)
+        return total
+
+    def without(self, dropped: Tensor) -> UnitGradients:
+        """Return the batch with the ``dropped`` units zero."""
+        return Watched(self.inner.without(dropped), self.canaries)
+
+
+@dataclass
+class Canaries:
+    """The canaries of a run, with what was read of each so far: ``scores`` ``[canaries]`` float64.
+
+    A score is the log-likelihood ratio of all noised updates at the canary's place, of "in" against
+    "out": step by step the update is x ~ N(0, σ²) without the canary, in units of what it adds, and
+    N(1, σ²) with ``probability`` q if it is in.
+
+    The attacker is the one that a guarantee is given against: it sees every noised update, and
+    knows all records of the data and when they were drawn, so that their part of an update is
+    taken off it. (That part depends on a canary through earlier noised updates alone, and so the
+    guarantee covers whoever is told of it.) What it does not know are the canaries' coins.
+    """
+
+    units: CanaryUnits
+    like: Mapping[str, Tensor]
+    probability: float
+    noise_multiplier: float
+    scores: Tensor = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.scores = torch.zeros(len(self.units.included), dtype=torch.float64)
+        self._filled: tuple[State, Tensor, Tensor] | None = None
+        self._known = torch.zeros(self.units.places.shape, dtype=torch.float64)
+
+    def watched(self, batches: Iterable[UnitGradients]) -> Iterator[UnitGradients]:
+        """Pass the data's micro-batches of one step on, noting what they add where canaries are."""
+        self._known = torch.zeros(self.units.places.shape, dtype=torch.float64)
+        for gradients in batches:
+            yield Watched(gradients, self)
+
+    def note(self, total: Mapping[str, Tensor]) -> None:
+        """Remember what a micro-batch of the data adds at the canaries' places."""
+        self._known += self._at_places(total)
+
+    def batch(self, drawn: Tensor, rule: ClipRule, state: State, info: Info) -> CanaryBatch:
+        """Return the gradients of ``drawn``, of the norm at which the rule lets most through.
+
+        ``info`` is that of one canary ``[1, ...]``.
+        """
+        norm, _ = self._fill(rule, state, info)
+        device = next(iter(self.like.values())).device
+        return CanaryBatch(self.units, drawn, norm.float().to(device), self.like)
+
+    def read(self, result: Step, rule: ClipRule, state: State, expected_units: float) -> None:
+        """Add what the step's noised update says of every canary, the data's part taken off."""
+        if self._filled is None:
+            raise RuntimeError("a step is read after its canaries were put into it")
+        parts, scale = self._filled[2], rule.scale(state).double()
+        full = float(parts.square().sum())
+        update = self._at_places(result.mean) - self._known
+        if result.noise is not None:
+            update += self._at_places(result.noise)
+        found = update @ (parts / scale) * expected_units / full
+        variance = self.noise_multiplier**2 / full
+        gain = torch.expm1((2 * found - 1) / (2 * variance))
+        self.scores += torch.log1p(self.probability * gain)
+
+    def _at_places(self, values: Mapping[str, Tensor]) -> Tensor:
+        """Return ``[canaries, groups]`` float64 on the CPU: what ``values`` hold at their places,
+        0 in a group that is left out.
+        """
+        found = torch.zeros(self.units.places.shape, dtype=torch.float64)
+        for group, holder in enumerate(self.units.holders):
+            places, flat = self.units.places[:, group], values[holder].view(-1)
+            if int(places[0]) >= 0:
+                found[:, group] = flat[places.to(flat.device)].double().cpu()
+        return found
+
+    def _fill(self, rule: ClipRule, state: State, info: Info) -> tuple[Tensor, Tensor]:
+        """Return the norm ``[groups]`` that fills the envelope most, and how much of it by group:
+        w_g·n_g/scale_g.
+        """
+        if self._filled is None or self._filled[0] is not state:
+            scale = rule.scale(state).double()
+            tried = _SIZES.unsqueeze(1) * scale * self.units.direction
+            beside = {key: value.expand(len(tried), -1) for key, value in info.items()}
+            parts = rule.weights(tried, state, beside) * tried / scale
+            best = int(parts.square().sum(1).argmax())
+            self._filled = (state, tried[best], parts[best])
+        return self._filled[1], self._filled[2]

@@ -1,0 +1,114 @@
+"""Audited cells: honest runs are not refuted, and runs with a planted fault are."""
+
+import json
+
+import pandas as pd
+import pytest
+import torch
+from deciding import SHARED
+
+from analysis import schema
+from dpsgd import train
+from dpsgd.errors import ConfigError
+from dpsgd.experiment.verify.run import verify
+from dpsgd.training import step as step_module
+from dpsgd.training.canaries import CanaryBatch
+
+AUDITED = {
+    "data": "digits", "model": "mlp", "steps": 60, "batch": 200, "epsilon": 4.0, "tracker": "none",
+    "audit": "gradient",
+}  # fmt: skip
+
+
+def audited(folder, **settings):
+    return train(AUDITED | {"runs_dir": str(folder)} | settings)
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory):
+    return audited(tmp_path_factory.mktemp("honest"))
+
+
+def test_an_honest_run_is_not_refuted_and_its_bounds_are_below_its_epsilon(honest):
+    cell = honest.cell
+    assert cell["audit_refuted"] is False
+    assert 0 < cell["audit_epsilon_gaussian"] < cell["epsilon"]
+    assert cell["audit_epsilon"] < cell["epsilon"]
+    assert cell["audit_guesses"] == 200
+    assert cell["audit_correct"] > 110
+
+
+def test_canaries_count_in_n_whatever_their_coins_and_in_no_slice(honest):
+    ledger = json.loads((honest.folder / schema.LEDGER_FILE).read_text())
+    table = pd.read_parquet(honest.folder / schema.AUDIT_FILE)
+    assert len(table) == 1000
+    assert 400 < table["included"].sum() < 600
+    n = ledger["n_units"]
+    assert ledger["sampler"]["sampling_probability"] == pytest.approx(200 / n)
+    train_units = honest.telemetry.query(
+        "stat == 'units' and slice_kind == 'all' and group == 'all'"
+    )
+    drawn = train_units["value"].sum()
+    expected = 200 * 60 * (n - 1000) / n
+    assert drawn == pytest.approx(expected, rel=0.05)
+
+
+def test_verify_holds_of_an_audited_run_and_finds_an_edited_coin(honest):
+    verdict = verify(honest.folder, accountants=False)
+    assert verdict.holds, verdict.findings.mismatches
+    file = honest.folder / schema.AUDIT_FILE
+    kept = file.read_bytes()
+    table = pd.read_parquet(file)
+    table["included"] = ~table["included"]
+    table.to_parquet(file, index=False)
+    try:
+        assert not verify(honest.folder, accountants=False).holds
+    finally:
+        file.write_bytes(kept)
+
+
+def test_half_the_noise_is_refuted(tmp_path, monkeypatch):
+    honest_noise = step_module.gaussian_noise
+    monkeypatch.setattr(
+        step_module, "gaussian_noise",
+        lambda like, groups, std, source: honest_noise(like, groups, std / 2, source),
+    )  # fmt: skip
+    assert audited(tmp_path).cell["audit_refuted"] is True
+
+
+def test_units_that_are_not_clipped_are_refuted(tmp_path, monkeypatch):
+    clipped = CanaryBatch.weighted_sum
+    monkeypatch.setattr(CanaryBatch, "weighted_sum", lambda self, w: clipped(self, 2.5 * w))
+    assert audited(tmp_path).cell["audit_refuted"] is True
+
+
+def test_users_are_audited_as_users(tmp_path):
+    cell = audited(
+        tmp_path, **SHARED, model="logistic", **{"clip.unit": "user", "audit.canaries": 6},
+        users="given",
+    ).cell  # fmt: skip
+    assert cell["unit"] == "user"
+    assert cell["n_units"] == 66
+    assert cell["audit_refuted"] is False
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ({"mechanism": "clip_only"}, "audit"),
+        ({"relation": "replace_one"}, "relation"),
+        ({"audit.canaries": 1}, "audit.canaries"),
+        ({"audit.guesses": 0.0}, "audit.guesses"),
+        ({"audit.canaries": 10**6}, "audit.canaries"),
+    ],
+)
+def test_an_audit_that_says_nothing_is_refused(tmp_path, settings, key):
+    with pytest.raises(ConfigError) as caught:
+        audited(tmp_path, **settings)
+    assert caught.value.key == key
+    assert not list(tmp_path.glob("*/model.pt"))
+
+
+def test_a_baseline_has_no_audit(tmp_path):
+    assert "audit_refuted" not in audited(tmp_path, mechanism="neither").cell
+    assert torch.is_grad_enabled()
