@@ -14,8 +14,14 @@ SCHEMA_VERSION = 1
 PROBE = "probe"
 """Public records that stand in for those of training (``telemetry=probe``)."""
 
-SPLITS = ("train", "validation", "test", PROBE)
-SLICE_KINDS = ("all", "label", "rarity", "column", "pair", "bins", "user_size", "ids")
+AUDIT_SPLIT = "audit"
+"""Training records with a coin (``audit=canaries``, ``audit=membership``)."""
+
+SPLITS = ("train", "validation", "test", PROBE, AUDIT_SPLIT)
+CANARY = "canary"
+"""The kind of slice that holds canaries by what they were made into."""
+
+SLICE_KINDS = ("all", "label", "rarity", "column", "pair", "bins", "user_size", "ids", CANARY)
 RELEASES = ("public", "accounted", "private")
 
 QUANTILES = (10, 25, 50, 75, 90)
@@ -34,10 +40,26 @@ STATS = STATS_BY_SLICE + STATS_OF_BATCH + STATS_OF_PROBE
 METRICS_BY_SLICE = ("accuracy", "recall", "nll", "brier", "ece", "ece_calibrated")
 METRICS_OVERALL = ("macro_accuracy", "tail_worst", "tail_band")
 METRICS_OF_TRAINING = ("clip_fraction", "kept")
+METRICS_OF_AUDIT = (
+    "exposure",
+    "exposure_extrapolated",
+    "membership_auc",
+    "tpr_at_1pct",
+    "tpr_at_01pct",
+)
+"""Exposure in bits, mean over the included canaries; area under the ROC curve of a threshold on the
+loss, and its true positive rate at 1 % and at 0.1 % false positives."""
+
 LOOK = "look"
 """Accuracy on the validation split as decisions during training saw it, at the step of each look:
 release ``accounted`` if it is noised, with the 95 % interval of that noise."""
-METRICS = (*METRICS_BY_SLICE, *METRICS_OVERALL, *METRICS_OF_TRAINING, LOOK)
+METRICS = (
+    *METRICS_BY_SLICE,
+    *METRICS_OVERALL,
+    *METRICS_OF_TRAINING,
+    *METRICS_OF_AUDIT,
+    LOOK,
+)
 
 GROUP_ALL = "all"
 """The clip group that stands for all of them: clipped in any, kept over the joint norm."""
@@ -81,13 +103,16 @@ AUDIT: Mapping[str, str] = MappingProxyType(
     {
         "canary": "int64",
         "kind": "string",
+        "slice": "string",
+        "example": "string",
         "included": "bool",
         "score": "float64",
+        "nll": "float64",
         "release": "string",
     }
 )
-"""A row a canary: its coin, and a score that grows with how likely it was in. Private: the coins are
-the randomness that an audit's bounds rest on."""
+"""A row a coin: how it fell, and a score that grows with how likely its record was in. Private: the
+coins are the randomness that an audit's bounds rest on."""
 
 CELL_METRICS: Mapping[str, str] = MappingProxyType(
     {name: dtype for name, dtype in EVALUATION.items() if name != "step"}

@@ -16,6 +16,7 @@ _HEADINGS = {
     "bins": "bins",
     "user_size": "records of the user",
     "ids": "list of examples",
+    "canary": "canaries",
 }
 """The kinds of slice in the order of a figure, and what stands above those of a kind."""
 

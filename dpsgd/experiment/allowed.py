@@ -14,8 +14,9 @@ import pandas as pd
 from analysis import schema
 from dpsgd.errors import PrivacyError
 
+_OF_MODELS = frozenset(schema.METRICS) - frozenset(schema.METRICS_OF_AUDIT)
 ROWS: Mapping[str, frozenset[str]] = {
-    "public": frozenset((*schema.STATS_OF_PROBE, *schema.METRICS)),
+    "public": frozenset((*schema.STATS_OF_PROBE, *_OF_MODELS)),
     "accounted": frozenset(("clip_fraction", "units", "threshold", schema.LOOK)),
 }
 """Statistics and metrics that rows may hold, by what the rows say that they are released as."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,9 @@ from dpsgd.auditing.guesses import (
     guess,
     refutes,
 )
-from dpsgd.auditing.settings import GradientAudit
+from dpsgd.auditing.settings import CanaryAudit, GradientAudit, MembershipAudit
 from dpsgd.experiment.plan import Plan
+from dpsgd.experiment.recorded import losses_of, record_guesses, record_metrics, record_rows
 from dpsgd.training.canaries import Canaries, CanaryUnits
 
 GRADIENT = "gradient"
@@ -35,8 +37,35 @@ def canaries_of(plan: Plan) -> Canaries | None:
     sampler = prepared.sampler
     parts = len(prepared.bundle.train) if sampler.combine is None else len(prepared.bundle.users)
     units = CanaryUnits.of(parts, audit.canaries, like, prepared.groups, prepared.streams)
-    q = sampler.sampling_probability
-    return Canaries(units, like, 1.0 if q is None else q, plan.noise_multiplier)
+    share = sampler.sampling_probability or sampler.expected_units / (parts + audit.canaries)
+    return Canaries(units, like, share, plan.noise_multiplier)
+
+
+@dataclass(frozen=True)
+class Audited:
+    """What a run leaves of its audit: rows of ``schema.AUDIT`` and of ``schema.CELL_METRICS``, and
+    what ``cell.json`` says.
+    """
+
+    rows: list[dict[str, Any]]
+    metrics: list[dict[str, Any]]
+    summary: dict[str, Any]
+
+
+def audited(plan: Plan, canaries: Canaries | None) -> Audited | None:
+    """Return what the audit of a trained cell found; None without one."""
+    prepared = plan.prepared
+    audit = prepared.cell.audit
+    if canaries is not None and isinstance(audit, GradientAudit):
+        made = max(1, round(audit.guesses * audit.canaries))
+        guesses = guess(canaries.scores.numpy(), canaries.units.included.numpy(), made)
+        return Audited(audit_rows(canaries), [], _summary(plan, audit, guesses))
+    if prepared.coins is None or not isinstance(audit, CanaryAudit | MembershipAudit):
+        return None
+    losses = losses_of(prepared, prepared.coins)
+    metrics = list(record_metrics(losses, prepared.streams.numpy("evaluation", plan.steps + 1)))
+    rows = record_rows(losses, prepared.bundle.train.example)
+    return Audited(rows, metrics, _summary(plan, audit, record_guesses(losses, audit)))
 
 
 def audit_rows(canaries: Canaries) -> list[dict[str, Any]]:
@@ -48,20 +77,17 @@ def audit_rows(canaries: Canaries) -> list[dict[str, Any]]:
     ]
 
 
-def audit_of(plan: Plan, canaries: Canaries) -> dict[str, Any]:
+def _summary(
+    plan: Plan, audit: GradientAudit | CanaryAudit | MembershipAudit, guesses: Guesses
+) -> dict[str, Any]:
     """Return what ``cell.json`` says of the audit.
 
     ``audit_epsilon`` holds for any mechanism; ``audit_epsilon_gaussian`` assumes a trade-off curve
     of Gaussian shape. ``audit_refuted``: the coins were guessed better than the run's own curve, by
-    its privacy loss distribution, allows.
+    its privacy loss distribution, allows; null for a run without ε.
     """
-    prepared = plan.prepared
-    audit = prepared.cell.audit
-    if not isinstance(audit, GradientAudit):
-        raise TypeError("a run with canaries has the settings of their audit")
-    made = max(1, round(audit.guesses * audit.canaries))
-    guesses = guess(canaries.scores.numpy(), canaries.units.included.numpy(), made)
-    delta, significance = prepared.delta, audit.significance
+    delta, significance = plan.prepared.delta, audit.significance
+    private = plan.prepared.cell.private
     return {
         "audit": audit.name,
         "audit_canaries": guesses.canaries,
@@ -70,7 +96,7 @@ def audit_of(plan: Plan, canaries: Canaries) -> dict[str, Any]:
         "audit_significance": significance,
         "audit_epsilon": epsilon_of_guesses(guesses, delta, significance),
         "audit_epsilon_gaussian": gaussian_epsilon_of_guesses(guesses, delta, significance),
-        "audit_refuted": refuted(plan, guesses, significance),
+        "audit_refuted": refuted(plan, guesses, significance) if private else None,
     }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dpsgd.auditing.settings import GradientAudit
+from dpsgd.auditing.settings import GradientAudit, NoAudit
 from dpsgd.experiment.parts import plain
 from dpsgd.experiment.settings import Cell
 from dpsgd.sampling.sampler import Owners
@@ -46,4 +46,4 @@ def info_with_canaries(cell: Cell, info: Mapping[str, Tensor]) -> dict[str, Tens
 
 def audit_block(cell: Cell) -> dict[str, Any]:
     """Return what the ledger says before training of how a run is audited; nothing of none."""
-    return {"audit": plain(cell.audit)} if canaries_in(cell) else {}
+    return {} if isinstance(cell.audit, NoAudit) else {"audit": plain(cell.audit)}

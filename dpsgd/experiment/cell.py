@@ -15,7 +15,7 @@ from analysis import schema
 from dpsgd.data.bundle import holdout_is_public
 from dpsgd.errors import PrivacyError
 from dpsgd.experiment.allowed import Gate, gate_of, shown
-from dpsgd.experiment.audited import audit_of, audit_rows
+from dpsgd.experiment.audited import audited
 from dpsgd.experiment.files import check_folder, read_json, write_json, write_text, write_whole
 from dpsgd.experiment.ledger import (
     check_attempt,
@@ -141,18 +141,22 @@ def _train(
     write_whole(folder / schema.MODEL_FILE, lambda p: torch.save(_state(prepared), p))
     totals = pd.DataFrame(recorder.totals(), columns=list(schema.CELL_METRICS))
     totals = totals.astype(dict(schema.CELL_METRICS))
-    final = evaluation.drop(columns="step")
-    metrics = pd.concat([final, totals], ignore_index=True) if len(totals) else final
+    audit = audited(plan, trainer.canaries)
+    found = [] if audit is None else audit.metrics
+    attacks = pd.DataFrame(found, columns=list(schema.CELL_METRICS))
+    attacks = attacks.astype(dict(schema.CELL_METRICS))
+    parts = [part for part in (evaluation.drop(columns="step"), totals, attacks) if len(part)]
+    metrics = pd.concat(parts, ignore_index=True)
     seconds = {
         "": time.perf_counter() - started,
         "_training": trained - before,
         "_evaluation": evaluated - trained,
     }
     row = cell_row(plan, metrics, seconds) | ended(ending)
-    if trainer.canaries is None:
+    if audit is None:
         return row
-    write_table(folder / schema.AUDIT_FILE, audit_rows(trainer.canaries), schema.AUDIT)
-    return row | audit_of(plan, trainer.canaries)
+    write_table(folder / schema.AUDIT_FILE, audit.rows, schema.AUDIT)
+    return row | audit.summary
 
 
 def _state(prepared: Prepared) -> dict[str, torch.Tensor]:

@@ -26,6 +26,7 @@ from dpsgd.engine.gradients import Loss
 from dpsgd.engine.memory import MEASURED, rows_at_once
 from dpsgd.errors import ConfigError, PrivacyError
 from dpsgd.experiment.canaries import canaries_in, info_with_canaries, with_more
+from dpsgd.experiment.coins import Coins, coins_of, plant, seen, uncounted
 from dpsgd.experiment.decisions import looks_of, protected_besides, with_looks
 from dpsgd.experiment.identity import run_key
 from dpsgd.experiment.releasing import check_release_data
@@ -52,7 +53,7 @@ class Prepared:
 
     ``micro_batch`` is how many rows the engine holds at once; None: all of a draw. ``rule`` is
     what a step releases by: the cell's rule, or that with telemetry's columns beside it. ``looks``
-    are those at the validation split, None without decisions.
+    are those at the validation split, None without decisions; ``coins`` those of audited records.
     """
 
     cell: Cell
@@ -73,6 +74,7 @@ class Prepared:
     info: dict[str, Tensor]
     streams: Streams
     looks: Looks | None
+    coins: Coins | None
 
     def event(self, noise_multiplier: float, steps: int) -> DpEvent:
         """Return what ``steps`` steps cost, with all looks that are planned for so many."""
@@ -82,8 +84,10 @@ class Prepared:
 def prepare(cell: Cell) -> Prepared:
     """Load the data, build the model and check both. Raises ConfigError or PrivacyError."""
     settings = cell.settings
-    bundle = _load(cell)
-    check_release_data(cell, bundle)
+    whole = _load(cell)
+    check_release_data(cell, whole)
+    planted = plant(cell, whole)
+    bundle = whole if planted is None else with_fingerprint(planted.bundle)
     sampler = _sampler(cell, bundle)
     n_units = sampler.n_units
     steps = settings.steps or sampler.steps(settings.epochs)
@@ -97,14 +101,16 @@ def prepare(cell: Cell) -> Prepared:
         tuple(bundle.train.inputs.shape[1:]), len(bundle.classes), bundle.vocabulary, bundle.task
     )
     model, groups, micro_batch = _model(cell, shape, loss, sampler.largest_draw)
-    slices = _slices(cell, bundle)
-    rule, asked = released_rule(cell, bundle, groups)
+    slices = _slices(cell, whole)
+    rule, asked = released_rule(cell, whole, groups)
+    asked = uncounted(asked, planted, records=sampler.unit == "record")
+    streams = _streams(cell, key)
     return Prepared(
-        cell, bundle, slices, key, run_key(baseline(cell), bundle.fingerprint),
+        cell, bundle, seen(slices, planted), key, run_key(baseline(cell), bundle.fingerprint),
         sampler, steps, delta, why,
         shape, model, loss, groups, micro_batch, rule,
         info_with_canaries(cell, _info(cell, bundle) | asked),
-        _streams(cell, key), looks,
+        streams, looks, coins_of(cell, planted, slices, streams),
     )  # fmt: skip
 
 
@@ -123,7 +129,13 @@ def _load(cell: Cell) -> Bundle:
         bundle = cell.users.assign(bundle, cell.data.seed)
     except ConfigError as error:
         raise error.under("users") from None
-    # Whatever a source says of itself: other data under the same key would share their noise.
+    return with_fingerprint(bundle)
+
+
+def with_fingerprint(bundle: Bundle) -> Bundle:
+    """Return the data under a fingerprint of their whole content, whatever a source says of itself:
+    other data under the same run key would share their noise.
+    """
     facts = [fingerprint_of([bundle.train, bundle.validation, bundle.test]), bundle.users,
              bundle.classes, bundle.vocabulary, bundle.task, bundle.keep]  # fmt: skip
     return replace(bundle, fingerprint=hashlib.sha256(json.dumps(facts).encode()).hexdigest())

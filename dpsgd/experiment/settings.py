@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from dpsgd.accounting import Accountant, Relation
-from dpsgd.auditing.settings import GradientAudit, NoAudit
+from dpsgd.auditing.settings import Audit, GradientAudit, NoAudit
 from dpsgd.clipping.none import NoClipping
 from dpsgd.clipping.rule import ClipRule
 from dpsgd.data.bundle import DataSource
@@ -108,7 +108,7 @@ class Cell:
     optim: SGD
     tracker: Tracker
     decide: NoDecisions | Validation
-    audit: NoAudit | GradientAudit
+    audit: Audit
     debug: Debug
 
     @property
@@ -167,10 +167,12 @@ def canonical(cell: Cell) -> Cell:
     counted = isinstance(cell.telemetry, Accounted)
     telemetry = Off("off") if counted else cell.telemetry
     none = NoClipping("none", cell.clip.unit)
+    # Canaries among the records are data, which the baseline has too; of gradients it has no use.
+    audit = NoAudit("none") if isinstance(cell.audit, GradientAudit) else cell.audit
     # It takes all its steps: what cells are compared with is one run, whatever they decide.
     return replace(
         cell, settings=settings, optim=optim, clip=none, telemetry=telemetry,
-        decide=NoDecisions("none"), audit=NoAudit("none"),
+        decide=NoDecisions("none"), audit=audit,
     )  # fmt: skip
 
 
@@ -216,12 +218,15 @@ def _check_telemetry(cell: Cell) -> None:
 
 
 def _check_audit(cell: Cell) -> None:
-    if not isinstance(cell.audit, NoAudit | GradientAudit):
-        raise ConfigError("audit", type(cell.audit).__name__, "must be none or gradient")
-    if not isinstance(cell.audit, GradientAudit) or cell.settings.mechanism == "neither":
-        return  # a baseline has no audit, and so shares its run
-    if not cell.private:
+    if not isinstance(cell.audit, Audit):
         raise ConfigError(
+            "audit", type(cell.audit).__name__, "must be none, gradient, canaries or membership"
+        )
+    if isinstance(cell.audit, NoAudit):
+        return
+    gradient = isinstance(cell.audit, GradientAudit)
+    if gradient and not cell.private and cell.settings.mechanism != "neither":
+        raise ConfigError(  # a baseline has no such audit, and so shares its run
             "audit", cell.audit.name, "looks for what ε does not allow, and this run has no ε "
             f"(mechanism={cell.settings.mechanism}, epsilon={cell.settings.epsilon})",
         )  # fmt: skip

@@ -31,6 +31,7 @@ def trainer_of(plan: Plan) -> Trainer:
         noise_multiplier=plan.noise_multiplier, steps=plan.steps, streams=prepared.streams,
         device=cell.settings.device, stops_on_rows=not cell.settings.release,
         canaries=canaries_of(plan),
+        present=None if prepared.coins is None else prepared.coins.present,
     )  # fmt: skip
 
 

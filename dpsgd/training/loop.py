@@ -24,6 +24,7 @@ from dpsgd.randomness import Streams
 from dpsgd.sampling.sampler import Draw, Sampler
 from dpsgd.telemetry.bias import compare
 from dpsgd.telemetry.recorder import Recorder, StepFacts
+from dpsgd.training.absent import without_absent
 from dpsgd.training.allocator import keep_freed_memory
 from dpsgd.training.canaries import NO_CANARIES, Canaries
 from dpsgd.training.dropout import DropoutStream
@@ -41,7 +42,8 @@ class Trainer:
     ``micro_batch`` rows are held at once (None: all of a draw), but a unit is never split.
     ``stops_on_rows`` looks at real rows now and then, to stop if the model or the rule mixes them:
     what a released run must not do, for stopping tells of a row. ``canaries`` are units of the
-    sampler beside those of the data; telemetry does not see them.
+    sampler beside those of the data; telemetry does not see them. ``present`` ``[n]`` says which
+    records are there (None: all): a record that is not is drawn, and contributes nothing.
     """
 
     model: nn.Module
@@ -61,6 +63,7 @@ class Trainer:
     device: str
     stops_on_rows: bool
     canaries: Canaries | None = None
+    present: Tensor | None = None
 
     def run(
         self, split: Split, recorder: Recorder,
@@ -117,7 +120,11 @@ class Trainer:
         return state
 
     def _apart(self, draw: Draw) -> tuple[Draw, Tensor]:
-        """Return the draw of the data's units, and the numbers of the canaries drawn with them."""
+        """Return the draw of the data's units that are there, and the numbers of the canaries drawn
+        with them.
+        """
+        if self.present is not None:
+            draw = without_absent(draw, self.present, records=self.combine is None)
         return (draw, NO_CANARIES) if self.canaries is None else self.canaries.units.split(draw)
 
     def _captured(
