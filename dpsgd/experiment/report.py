@@ -11,7 +11,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from analysis import schema
 from dpsgd.accounting import format_delta, format_epsilon, unit_text
+from dpsgd.experiment.audit_text import audit_line
 from dpsgd.experiment.cell import Outcome
 from dpsgd.experiment.decisions import with_looks
 from dpsgd.experiment.ledger import shown_epsilon
@@ -163,6 +165,8 @@ def _lines(outcome: Outcome, values: Lookup, ledger: dict[str, Any]) -> list[str
         )
     if "step_released" in cell:
         lines.append(_decided(cell, ledger))
+    if "audit_correct" in cell:
+        lines.append(audit_line(cell))
     steps = cell.get("steps_taken", cell["steps"])
     lines.append(
         _taken(cell, steps)
@@ -215,6 +219,7 @@ def _lookup(metrics: dict[str, list[Any]]) -> Lookup:
 def _slices(metrics: dict[str, list[Any]]) -> list[tuple[str, str]]:
     order = {"all": 0, "rarity": 1, "label": 2}
     found = dict.fromkeys(zip(metrics["slice_kind"], metrics["slice"], strict=True))
+    found = {key: None for key in found if key[0] != schema.CANARY}  # of no split that is shown
     return sorted(found, key=lambda key: order.get(key[0], 9))
 
 

@@ -112,7 +112,7 @@ def _check(
         # Which of the planned ends it was is known only now, and is in the status.
         check_cell({**ledger, "stopped_by": status.get("stopped_by")}, config, cell, findings)
         check_ending(folder, ledger, config, status, cell, findings)
-        check_files(folder, status, findings)
+        check_files(folder, ledger, status, findings)
     model = (status.get("files") or {}).get(schema.MODEL_FILE)
     check_page(folder, ledger, cell, model, findings)
     return state, status

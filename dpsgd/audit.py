@@ -1,0 +1,126 @@
+"""``python -m dpsgd.audit RUN…``: what the audits of finished runs say, alone and together."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+
+from analysis import schema
+from dpsgd.accounting import format_epsilon
+from dpsgd.errors import ConfigError
+from dpsgd.experiment.opened import run_folder
+from dpsgd.experiment.record import finished
+from dpsgd.experiment.shadows import FEWEST, attacks, groups
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; exit with 1 if a claimed ε is refuted, 2 for a bad question."""
+    given = sys.argv[1:] if arguments is None else arguments
+    given = [f"--{a.replace('_', '-', 1)}" if a.startswith("runs_dir=") else a for a in given]
+    options = _parser().parse_args(given)
+    console = Console(highlight=False)
+    try:
+        folders, cells = _audited(options)
+        _print_runs(console, cells)
+        rows = [row for group in groups(folders, cells) for row in attacks(group)]
+    except ConfigError as error:
+        print(error, file=sys.stderr)  # noqa: T201
+        sys.exit(2)
+    if rows:
+        _print_attacks(console, rows)
+    if options.out is not None:
+        pd.DataFrame(rows).to_csv(options.out, index=False)
+        console.print(f"attacks: {options.out}", soft_wrap=True)
+    sys.exit(1 if any(cell["audit_refuted"] for cell in cells) else 0)
+
+
+def _audited(options: argparse.Namespace) -> tuple[list[Path], list[dict[str, Any]]]:
+    """Return the finished, audited runs that were named. Raises ConfigError for none."""
+    folders: dict[Path, Path] = {}
+    for given in map(Path, options.run):
+        inside = [] if (given / schema.STATUS_FILE).exists() else sorted(
+            file.parent for file in given.glob(f"*/{schema.AUDIT_FILE}")
+        )  # fmt: skip
+        for folder in inside or [run_folder(given, options.runs_dir)]:
+            folders.setdefault(folder.resolve(), folder)
+    found = {folder: finished(folder) for folder in folders.values()}
+    audited = {f: c for f, c in found.items() if c is not None and "audit" in c}
+    if not audited:
+        raise ConfigError(
+            "run", ", ".join(options.run), "must be finished runs with an audit",
+            "train one with audit=gradient, audit=canaries or audit=membership",
+        )  # fmt: skip
+    ordered = sorted(audited.items(), key=lambda pair: (pair[1]["label"], pair[0].name))
+    return [folder for folder, _ in ordered], [cell for _, cell in ordered]
+
+
+def _print_runs(console: Console, cells: Sequence[dict[str, Any]]) -> None:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in ("run", "audit", "guesses\nright", "ε\nclaimed", "ε ≥", "ε ≥\nGaussian", ""):
+        table.add_column(name, justify="left" if name in ("run", "audit", "") else "right",
+                         vertical="bottom")  # fmt: skip
+    for cell in cells:
+        table.add_row(
+            cell["label"], cell["audit"], f"{cell['audit_correct']}/{cell['audit_guesses']}",
+            format_epsilon(float(cell["epsilon"])), f"{cell['audit_epsilon']:.3g}",
+            f"{cell['audit_epsilon_gaussian']:.3g}",
+            {True: "REFUTED", False: "holds", None: "no claim"}[cell["audit_refuted"]],
+        )  # fmt: skip
+    console.print(table)
+    levels = sorted({1 - cell["audit_significance"] for cell in cells})
+    console.print(
+        f"ε ≥: lower bounds, each with confidence {', '.join(f'{level:.0%}' for level in levels)}, "
+        "for any mechanism, and for one whose trade-off curve is of Gaussian shape. holds: so many "
+        "right guesses do not refute the run's own privacy profile, which proves nothing"
+    )
+
+
+def _print_attacks(console: Console, rows: Sequence[dict[str, Any]]) -> None:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    columns = ("runs of", "seeds", "slice", "n", "attack", "AUC", "95 %", "TPR at\n1 %", ".1 %")
+    for name in columns:
+        left = name in ("runs of", "slice", "attack")
+        table.add_column(name, justify="left" if left else "right", vertical="bottom")
+    keys = ["label", "runs", "slice", "examples", "attack"]
+    every: Any = pd.DataFrame(rows).groupby(keys, sort=False)
+    for values, found in every:
+        by = found.set_index("metric")
+        area = by.loc["membership_auc"]
+        table.add_row(
+            *(str(value) for value in values), _shown(area["value"]),
+            f"{_shown(area['lo'])}–{_shown(area['hi'])}",
+            _shown(by.loc["tpr_at_1pct", "value"]), _shown(by.loc["tpr_at_01pct", "value"]),
+        )  # fmt: skip
+    console.print(table)
+    console.print(
+        "TPR: true positive rate at that false positive rate; –: too few examples to say. LiRA "
+        f"needs {FEWEST} runs that differ in their seed alone"
+    )
+
+
+def _shown(value: float) -> str:
+    return "–" if pd.isna(value) else f"{value:.3f}"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m dpsgd.audit",
+        description="Lower bounds on ε, and membership inference over runs of several seeds.",
+    )
+    parser.add_argument(
+        "run", nargs="+", help="a run's folder, the start of its key, or a folder of runs"
+    )
+    parser.add_argument("--runs-dir", type=Path, default=Path("runs"), metavar="DIR")
+    parser.add_argument("--out", type=Path, metavar="CSV", help="write the attacks there")
+    return parser
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""Runs that differ in their seed alone, as each other's shadow models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis import schema
+from dpsgd.auditing.membership import Rate, auc, lira, logit_scores, true_positive_rate
+from dpsgd.errors import ConfigError
+
+FEWEST = 4
+"""Runs: each has three shadows then, of which some were trained on an example and some were not."""
+ATTACKS = ("loss", "lira_online", "lira_offline")
+
+
+@dataclass(frozen=True)
+class Group:
+    """Finished runs of one configuration with other seeds: ``label`` without the seed.
+
+    ``nll`` and ``included`` are ``[runs, examples]``; ``slices`` names each example's slice.
+    """
+
+    label: str
+    runs: tuple[str, ...]
+    nll: np.ndarray
+    included: np.ndarray
+    slices: np.ndarray
+
+
+def groups(folders: Sequence[Path], cells: Sequence[Mapping[str, Any]]) -> list[Group]:
+    """Return the groups among finished runs whose records have coins; runs alone are left out.
+
+    Raises ConfigError if runs of a group are not of the same examples.
+    """
+    found: dict[tuple[Any, ...], list[tuple[Path, Mapping[str, Any]]]] = {}
+    for folder, cell in zip(folders, cells, strict=True):
+        if cell.get("audit") in ("canaries", "membership"):
+            alike = tuple(sorted(
+                (k, str(v)) for k, v in cell.items()
+                if k.startswith("config.") and k != "config.seed"
+            ))  # fmt: skip
+            found.setdefault(alike, []).append((folder, cell))
+    return [_group(members) for members in found.values() if len(members) > 1]
+
+
+def attacks(group: Group) -> Iterator[dict[str, Any]]:
+    """Yield AUC and true positive rates of each attack, for all examples and by slice.
+
+    Scores of one example over the runs are one cluster: its shadows are shared.
+    """
+    score = logit_scores(group.nll)
+    found = {"loss": -group.nll}
+    if len(group.runs) >= FEWEST:
+        found["lira_online"] = lira(score, group.included, online=True)
+        found["lira_offline"] = lira(score, group.included, online=False)
+    examples = np.broadcast_to(np.arange(group.nll.shape[1]), group.nll.shape)
+    names = ["all", *sorted(set(group.slices) - {""})]
+    for name in names:
+        chosen = np.ones(len(group.slices), bool) if name == "all" else group.slices == name
+        for attack, values in found.items():
+            one = (values[:, chosen].ravel(), group.included[:, chosen].ravel())
+            rates: dict[str, Rate] = {"membership_auc": auc(*one, examples[:, chosen].ravel())}
+            rates["tpr_at_1pct"] = true_positive_rate(*one, 0.01)
+            rates["tpr_at_01pct"] = true_positive_rate(*one, 0.001)
+            for metric, rate in rates.items():
+                yield {
+                    "label": group.label, "runs": len(group.runs), "attack": attack, "slice": name,
+                    "metric": metric, "value": rate.value, "lo": rate.lo, "hi": rate.hi,
+                    "examples": int(chosen.sum()),
+                }  # fmt: skip
+
+
+def _group(members: Sequence[tuple[Path, Mapping[str, Any]]]) -> Group:
+    tables = [pd.read_parquet(folder / schema.AUDIT_FILE) for folder, _ in members]
+    first = tables[0]
+    for (folder, _), table in zip(members, tables, strict=True):
+        if not table["example"].equals(first["example"]):
+            raise ConfigError(
+                "run", folder.name, f"has other audited examples than {members[0][0].name}"
+            )
+    seed = members[0][1]["seed"]
+    return Group(
+        str(members[0][1]["label"]).removesuffix(f" s{seed}"),
+        tuple(str(cell["run_key"]) for _, cell in members),
+        np.stack([table["nll"].to_numpy() for table in tables]),
+        np.stack([table["included"].to_numpy() for table in tables]),
+        first["slice"].fillna("").to_numpy().astype(str),
+    )

@@ -1,0 +1,94 @@
+"""``python -m dpsgd.audit`` over planted runs: bounds side by side, shadows, exit codes."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis import schema
+from dpsgd import audit
+
+EXAMPLES = 200
+
+
+def planted(folder, seed, *, refuted=False, kind="membership", norm=1.0, gain=1.0):
+    """A finished run of ``folder`` whose members have a loss that is lower by ``gain``."""
+    run = folder / f"{norm:g}{seed:015d}"
+    run.mkdir(parents=True)
+    generator = np.random.default_rng(seed)
+    included = generator.random(EXAMPLES) < 0.5
+    hard = 3 * np.random.default_rng(99).normal(size=EXAMPLES)
+    score = hard + gain * included + 0.3 * generator.normal(size=EXAMPLES)
+    nll = np.log1p(np.exp(-score))
+    pd.DataFrame({
+        "canary": range(EXAMPLES), "kind": "member", "included": included, "score": -nll,
+        "nll": nll, "slice": np.where(np.arange(EXAMPLES) < 40, "rare", "common"),
+        "example": [str(i) for i in range(EXAMPLES)], "release": "private",
+    }).to_parquet(run / schema.AUDIT_FILE)  # fmt: skip
+    cell = {
+        "label": f"flat C={norm:g} ε=3 s{seed}", "run_key": run.name, "seed": seed, "epsilon": 3.0,
+        "config.seed": seed, "config.clip.norm": norm, "audit": kind, "audit_canaries": EXAMPLES,
+        "audit_guesses": 40, "audit_correct": 30, "audit_significance": 0.05,
+        "audit_epsilon": 0.4, "audit_epsilon_gaussian": 0.6, "audit_refuted": refuted,
+    }  # fmt: skip
+    (run / schema.CELL_FILE).write_text(json.dumps(cell))
+    (run / schema.STATUS_FILE).write_text(json.dumps({"status": "FINISHED"}))
+    return run
+
+
+def said(arguments, capsys):
+    with pytest.raises(SystemExit) as ended:
+        audit.main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return ended.value.code, captured.out + captured.err
+
+
+def test_seeds_are_each_others_shadows_and_lira_beats_the_threshold(tmp_path, capsys):
+    for seed in range(6):
+        planted(tmp_path / "runs", seed)
+    table = tmp_path / "attacks.csv"
+    code, text = said([tmp_path / "runs", "--out", table], capsys)
+    assert code == 0
+    assert "flat C=1 ε=3 s5" in text
+    rows = pd.read_csv(table)
+    area = rows[(rows["metric"] == "membership_auc") & (rows["slice"] == "all")]
+    by = area.set_index("attack")["value"]
+    assert by["lira_online"] > by["loss"] + 0.2
+    assert by["lira_offline"] > by["loss"] + 0.1
+    assert set(rows["slice"]) == {"all", "rare", "common"}
+    assert (rows["runs"] == 6).all()
+
+
+def test_runs_of_another_threshold_are_no_shadows(tmp_path, capsys):
+    for seed in range(2):
+        planted(tmp_path, seed, norm=1.0)
+        planted(tmp_path, seed, norm=2.0)
+    table = tmp_path / "attacks.csv"
+    assert said([tmp_path, "--out", table], capsys)[0] == 0
+    rows = pd.read_csv(table)
+    assert set(rows["label"]) == {"flat C=1 ε=3", "flat C=2 ε=3"}
+    assert (rows["runs"] == 2).all()
+    assert set(rows["attack"]) == {"loss"}  # too few for LiRA
+
+
+def test_a_refuted_claim_is_said_and_exits_with_one(tmp_path, capsys):
+    planted(tmp_path, 0)
+    planted(tmp_path, 1, refuted=True, kind="gradient")
+    code, text = said([tmp_path], capsys)
+    assert code == 1
+    assert "REFUTED" in text
+
+
+def test_other_examples_and_runs_without_audit_are_refused(tmp_path, capsys):
+    planted(tmp_path, 0)
+    other = planted(tmp_path, 1)
+    table = pd.read_parquet(other / schema.AUDIT_FILE)
+    table["example"] = table["example"] + "x"
+    table.to_parquet(other / schema.AUDIT_FILE)
+    code, text = said([tmp_path], capsys)
+    assert code == 2
+    assert "other audited examples" in text
+    (tmp_path / "empty").mkdir()
+    code, text = said([tmp_path / "empty", "--runs-dir", tmp_path / "empty"], capsys)
+    assert code == 2
