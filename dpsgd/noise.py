@@ -1,27 +1,26 @@
 """The Gaussian noise of one step."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportPrivateUsage=false
-# pyright: reportPrivateImportUsage=false
+# pyright: reportUnknownArgumentType=false
 # (torch leaves parts of these calls untyped)
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import reduce
+from itertools import groupby
 
 import torch
 from torch import Tensor
-from torch._utils import _unflatten_dense_tensors
 
 from dpsgd.clipping.groups import Groups
 from dpsgd.errors import PrivacyError
+from dpsgd.flattened import Flattened, widest
 from dpsgd.sources import Source, normal
 
 
 def gaussian_noise(
     like: Mapping[str, Tensor], groups: Groups, std: Tensor, generator: Source
-) -> dict[str, Tensor]:
+) -> Flattened:
     """Draw independent N(0, std_g²) noise for every parameter.
 
     Args:
@@ -36,20 +35,18 @@ def gaussian_noise(
 
     """
     of_group = check_positive("noise standard deviation", std, groups)
-    values = list(like.values())
-    types = {value.dtype for value in values}
     # The widest type of all: noise of half precision would be rounded to zero under a small std.
-    widest = reduce(torch.promote_types, types, torch.float32)
-    size = sum(value.numel() for value in values)
-    flat = normal(generator, size, widest, values[0].device)
-    parts = _unflatten_dense_tensors(flat, values)  # views, in one call
-    if len(set(of_group)) == 1:
-        flat.mul_(of_group[0])
-    else:
-        torch._foreach_mul_(parts, [of_group[groups.index_of(name)] for name in like])
-    if types != {widest}:
-        parts = [part.to(value.dtype) for part, value in zip(parts, values, strict=True)]
-    return dict(zip(like, parts, strict=True))
+    sizes = [value.numel() for value in like.values()]
+    vector = normal(generator, sum(sizes), widest(like), next(iter(like.values())).device)
+    if len(groups) == 1:
+        vector.mul_(of_group[0])
+        return Flattened(vector, like)
+    start = 0
+    for group, members in groupby(zip(like, sizes, strict=True), lambda m: groups.index_of(m[0])):
+        end = start + sum(size for _, size in members)
+        vector[start:end].mul_(of_group[group])
+        start = end
+    return Flattened(vector, like)
 
 
 def query_noise(like: Tensor, std: Tensor, generator: Source) -> Tensor:

@@ -13,6 +13,7 @@ from dpsgd.clipping.groups import Groups
 from dpsgd.clipping.rule import ClipRule, Info, State
 from dpsgd.engine.gradients import UnitGradients
 from dpsgd.errors import PrivacyError
+from dpsgd.flattened import Flattened
 from dpsgd.noise import check_positive, gaussian_noise, query_noise
 from dpsgd.sources import Source
 from dpsgd.training.sums import SAFETY, NonFinite, NonFiniteError, unit_sums
@@ -32,7 +33,7 @@ class Step:
     norms: Tensor
     weights: Tensor
     mean: dict[str, Tensor]
-    noise: dict[str, Tensor] | None
+    noise: Flattened | None
     answer: Tensor
     losses: Tensor
     dropped: list[int]

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from dpsgd.flattened import Flattened
 from dpsgd.training.optim import SGD
 
 
@@ -17,7 +18,8 @@ def test_five_steps_are_those_of_torch(momentum):
     descent = SGD("sgd", 0.3, 0.1, momentum, "fixed").build(own, "private")
     reference = torch.optim.SGD(right.values(), lr=0.3, momentum=momentum)
     for mean, noise in zip(drawn[:5], drawn[5:], strict=True):
-        descent.step(mean, noise, 0.5, 0.25)
+        flat = Flattened(torch.cat([v.flatten() for v in noise.values()]), noise)
+        descent.step(mean, flat, 0.5, 0.25)
         for name, parameter in right.items():
             parameter.grad = 0.5 * mean[name] + 0.25 * noise[name]
         reference.step()
