@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 import torch
@@ -19,14 +19,14 @@ from dpsgd.sources import Source, normal
 
 
 def gaussian_noise(
-    like: Mapping[str, Tensor], groups: Groups, std: Tensor, generator: Source
+    like: Mapping[str, Tensor], groups: Groups, std: Sequence[float], generator: Source
 ) -> Flattened:
     """Draw independent N(0, std_g²) noise for every parameter.
 
     Args:
         like: parameter name to a tensor of that parameter's shape, dtype and device.
         groups: which clip group each parameter is in.
-        std: ``[groups]`` standard deviation of each clip group, finite and > 0.
+        std: standard deviation of each clip group, finite and > 0.
         generator: the noise stream of this step; torch's own must be on the device of the
             parameters.
 
@@ -34,17 +34,17 @@ def gaussian_noise(
         PrivacyError: a standard deviation is not finite or not positive.
 
     """
-    of_group = check_positive("noise standard deviation", std, groups)
+    _check_each("noise standard deviation", std, groups)
     # The widest type of all: noise of half precision would be rounded to zero under a small std.
     sizes = [value.numel() for value in like.values()]
     vector = normal(generator, sum(sizes), widest(like), next(iter(like.values())).device)
     if len(groups) == 1:
-        vector.mul_(of_group[0])
+        vector.mul_(std[0])
         return Flattened(vector, like)
     start = 0
     for group, members in groupby(zip(like, sizes, strict=True), lambda m: groups.index_of(m[0])):
         end = start + sum(size for _, size in members)
-        vector[start:end].mul_(of_group[group])
+        vector[start:end].mul_(std[group])
         start = end
     return Flattened(vector, like)
 
@@ -72,9 +72,13 @@ def check_positive(what: str, values: Tensor, groups: Groups) -> list[float]:
             f"{', '.join(groups.names)}"
         )
     found: list[float] = values.tolist()
-    for name, value in zip(groups.names, found, strict=True):
+    _check_each(what, found, groups)
+    return found
+
+
+def _check_each(what: str, values: Sequence[float], groups: Groups) -> None:
+    for name, value in zip(groups.names, values, strict=True):
         if not (math.isfinite(value) and value > 0):
             raise PrivacyError(
                 f"{what} of clip group {name!r} is {value}; it must be finite and > 0"
             )
-    return found

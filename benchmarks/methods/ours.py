@@ -83,7 +83,7 @@ def _steps(task: Task, batches: Batches, rule: ClipRule, records: int) -> Steps:
         )
 
     like = {name: parameter.detach() for name, parameter in model.named_parameters()}
-    std = NOISE_MULTIPLIER * rule.scale(state)
+    std = [NOISE_MULTIPLIER * scale for scale in rule.scale(state).tolist()]
 
     def noise() -> None:
         gaussian_noise(like, groups, std, streams.generator("noise", number))

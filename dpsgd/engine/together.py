@@ -52,15 +52,15 @@ class Together:
         """Σ_r w_rg·grad_r of every parameter, given ``[rows, groups]`` weights and the clip group
         of every parameter.
         """
-        columns = weights.split(1, dim=1)
+        columns = [weights] if weights.shape[1] == 1 else weights.split(1, dim=1)
         scaled: dict[tuple[int, int], Tensor] = {}
         found: dict[str, Tensor] = {}
         for (name, piece), group in zip(self.pieces.items(), group_of, strict=True):
             g = piece.g if isinstance(piece, Vectors) else piece.value
             key = id(g), group  # a layer's weight and bias have one g, and mostly one group
-            if key not in scaled:
-                scaled[key] = g * columns[group]
-            own = scaled[key]
+            own = scaled.get(key)
+            if own is None:
+                own = scaled[key] = g * columns[group]
             found[name] = own.T @ piece.a if isinstance(piece, Vectors) else own.sum(0)
         return found
 
@@ -80,9 +80,10 @@ def _once(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     found: dict[int, Tensor] = {}
 
     def once(matrix: Tensor) -> Tensor:
-        if id(matrix) not in found:
-            found[id(matrix)] = function(matrix)
-        return found[id(matrix)]
+        known = found.get(id(matrix))
+        if known is None:
+            known = found[id(matrix)] = function(matrix)
+        return known
 
     return once
 
@@ -114,15 +115,21 @@ def _of_units(pieces: Sequence[Vectors | Rows], units: Units) -> Tensor:
 def _ghosts(
     pieces: Sequence[Vectors | Rows], units: Units, dtype: torch.dtype | None
 ) -> tuple[Tensor, Tensor]:
-    """Return ``[units, parameters]`` sums, and the squares of their terms' lengths."""
+    """Return ``[units, parameters]`` sums, and the squares of their terms' lengths.
+
+    Rows meet within blocks: a unit each where units are of one length, else all rows in one.
+    """
+    blocks = units.count if units.is_even else 1
 
     def products(matrix: Tensor) -> Tensor:
-        matrix = matrix.to(dtype or matrix.dtype)
-        return matrix @ matrix.T
+        rows = matrix.to(dtype or matrix.dtype).reshape(blocks, -1, matrix.shape[1])
+        return rows @ rows.mT
 
     gram = _once(products)
-    both = torch.stack([_product(piece, gram) for piece in pieces], dim=2)
-    terms = units.add(both.diagonal().T.clamp_min(0.0).sqrt()).square()
-    # Masked, not multiplied: a row that is not finite must not reach another unit.
-    within = both.masked_fill_(units.apart.unsqueeze(2), 0.0).sum(1)
-    return units.add(within).clamp_min_(0.0), terms
+    both = torch.stack([_product(piece, gram) for piece in pieces])
+    own = both.diagonal(dim1=2, dim2=3).flatten(1).T
+    terms = units.add(own.clamp_min(0.0).sqrt_()).square_()
+    if not units.is_even:
+        # Masked, not multiplied: a row that is not finite must not reach another unit.
+        both.masked_fill_(units.apart, 0.0)
+    return units.add(both.sum(3).flatten(1).T).clamp_min_(0.0), terms

@@ -77,27 +77,28 @@ def private_step(  # noqa: PLR0913  (pure: all that it knows is an argument)
         check_units_apart(rule, state, own[0], beside, own[1], own[2])
     noise = None
     if noise_multiplier > 0:
-        check_positive("scale", scale, groups)
-        std = noise_multiplier * scale / expected_units
+        scales = check_positive("scale", scale, groups)
+        std = [noise_multiplier * value / expected_units for value in scales]
         noise = gaussian_noise(sums.mean, groups, std, generator)
-    asked = _asked(query, query_scale, noise_multiplier, generator) / expected_units
     return Step(
         norms, weights * SAFETY if clipping else weights,
         sums.mean, noise,
-        asked, _whole(sums.losses), sums.dropped, sums.raw if raw else None,
+        _asked(query, query_scale, noise_multiplier, generator, expected_units),
+        _whole(sums.losses), sums.dropped, sums.raw if raw else None,
     )  # fmt: skip
 
 
 def _asked(
-    query: Tensor, query_scale: Tensor, noise_multiplier: float, generator: Source
-) -> Tensor:
-    """Return Σ_u query_u + N(0, (σ·query_scale)²) ``[k]``, drawn after the gradient's noise."""
+    query: Tensor, query_scale: Tensor, noise_multiplier: float, generator: Source,
+    expected_units: float,
+) -> Tensor:  # fmt: skip
+    """Return (Σ_u query_u + N(0, (σ·query_scale)²))/m ``[k]``, drawn after the gradient's noise."""
     if not query.shape[-1]:
         return query.new_zeros(0, dtype=torch.float64)
     total = query.double().sum(0)
     if noise_multiplier > 0:
         total = total + query_noise(total, noise_multiplier * query_scale, generator)
-    return total
+    return total / expected_units
 
 
 def _whole(parts: list[Tensor]) -> Tensor:

@@ -64,7 +64,8 @@ def unit_sums(
     units = 0
     for gradients in batches:
         gradients, norms, gone = _finite(gradients, non_finite, units)  # noqa: PLW2901  (the raw batch must not stay alive)
-        beside = {key: value[units : units + len(norms)] for key, value in info.items()}
+        end = units + norms.shape[0]
+        beside = {key: value[units:end] for key, value in info.items()}
         weights = rule.weights(norms, state, beside) if clipping else torch.ones_like(norms)
         query = rule.query(norms, state, beside)
         if clipping and rule.bounded:
@@ -78,7 +79,7 @@ def unit_sums(
         sums.queries.append(query)
         sums.losses.append(gradients.losses)
         sums.dropped += [units + i for i in gone]
-        units += len(norms)
+        units = end
         del gradients  # before the next is captured: one at a time is in memory
     return sums
 
@@ -94,7 +95,7 @@ def check_envelope(
             f"clip={name}: weights of shape {tuple(weights.shape)} for norms of shape "
             f"{tuple(norms.shape)}"
         )
-    if not len(norms):
+    if not norms.shape[0]:
         return
     parts = weights * norms
     if parts.shape[1] == 1 and not query.shape[-1]:  # a product below 0 is a weight below 0
