@@ -56,7 +56,7 @@ def _steps(task: Task, batches: Batches, rule: ClipRule, records: int) -> Steps:
     optim = part("optim/sgd", lr=LEARNING_RATE, momentum=MOMENTUM)
     optimizer = optim.build(dict(model.named_parameters()), "private")
     recorder = _recorder(task, groups)
-    number = 0
+    number, everyone = 0, torch.arange(POOL * task.batch)
 
     def step() -> None:
         nonlocal number, state
@@ -77,7 +77,7 @@ def _steps(task: Task, batches: Batches, rule: ClipRule, records: int) -> Steps:
             recorder.add_bias(number, compare(result, result.raw, expected))
         factor = optim.gradient_factor("private", threshold)
         optimizer.step(result.mean, result.noise, factor, factor)
-        members = torch.arange(len(result.norms))
+        members = everyone[: len(result.norms)]
         recorder.add(
             StepFacts(number, members, result.norms, result.weights, result.losses, threshold)
         )

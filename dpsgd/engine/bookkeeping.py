@@ -66,7 +66,7 @@ class Bookkeeping:
         def attempt(anew: bool) -> Captured:
             strategy = strategy_of(model, wiring.names, loss, inputs, targets, anew=anew)
             return captured(
-                model, strategy, loss, inputs, targets, rows, units, self.autocast, wiring.names
+                model, strategy, loss, inputs, targets, rows, units, self.autocast, wiring
             )
 
         try:

@@ -84,11 +84,11 @@ class Descent:
         """
         velocity = self._velocity
         velocity.vector.mul_(self._momentum)
-        ordered = [mean[name] for name in velocity]
+        ordered = [mean[name] for name in velocity.like]
         torch._foreach_add_(velocity.parts, ordered, alpha=mean_factor)
         if noise is not None:
-            if list(noise) != list(velocity):
-                raise ValueError(f"noise of {list(noise)} for the parameters {list(velocity)}")
+            if [*noise.like] != [*velocity.like]:
+                raise ValueError(f"noise of {[*noise]} for the parameters {[*velocity]}")
             velocity.vector.add_(noise.vector, alpha=noise_factor)
         parameters = list(self._parameters.values())
         torch._foreach_add_(parameters, velocity.parts, alpha=-self._lr)

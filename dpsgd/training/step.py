@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dpsgd.clipping.checks import check_units_apart
 from dpsgd.clipping.groups import Groups
-from dpsgd.clipping.rule import ClipRule, Info, State
+from dpsgd.clipping.rule import NOTHING_ASKED, ClipRule, Info, State
 from dpsgd.engine.gradients import UnitGradients
 from dpsgd.errors import PrivacyError
 from dpsgd.flattened import Flattened
@@ -68,13 +68,14 @@ def private_step(  # noqa: PLR0913  (pure: all that it knows is an argument)
                      non_finite=non_finite, expected_units=expected_units, raw=raw)  # fmt: skip
     if not sums.norms:
         raise PrivacyError("a step needs one micro-batch at least: that of an empty draw is empty")
-    norms, weights, query = (_whole(v) for v in (sums.norms, sums.weights, sums.queries))
+    norms, weights = _whole(sums.norms), _whole(sums.weights)
+    query = _whole(sums.queries) if sums.queries else None
     if clipping and rule.bounded and check_apart:
         # Every unit's answer beside those of half of all units: a rule that looks at its neighbours
         # is found, wherever the draw was split.
-        own = _taken(sums.dropped, norms, weights, query, *info.values())
-        beside = dict(zip(info, own[3:], strict=True))
-        check_units_apart(rule, state, own[0], beside, own[1], own[2])
+        left, answered, *own = _taken(sums.dropped, norms, weights, *info.values())
+        asked = None if query is None else _taken(sums.dropped, query)[0]
+        check_units_apart(rule, state, left, dict(zip(info, own, strict=True)), answered, asked)
     noise = None
     if noise_multiplier > 0:
         scales = check_positive("scale", scale, groups)
@@ -89,12 +90,12 @@ def private_step(  # noqa: PLR0913  (pure: all that it knows is an argument)
 
 
 def _asked(
-    query: Tensor, query_scale: Tensor, noise_multiplier: float, generator: Source,
+    query: Tensor | None, query_scale: Tensor, noise_multiplier: float, generator: Source,
     expected_units: float,
 ) -> Tensor:  # fmt: skip
     """Return (Σ_u query_u + N(0, (σ·query_scale)²))/m ``[k]``, drawn after the gradient's noise."""
-    if not query.shape[-1]:
-        return query.new_zeros(0, dtype=torch.float64)
+    if query is None:
+        return NOTHING_ASKED
     total = query.double().sum(0)
     if noise_multiplier > 0:
         total = total + query_noise(total, noise_multiplier * query_scale, generator)
