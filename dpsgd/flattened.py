@@ -50,13 +50,9 @@ class Flattened(Mapping[str, Tensor]):
         return len(self.like)
 
 
-def zeros(like: Mapping[str, Tensor]) -> Flattened:
-    """Return zeros for every parameter of ``like``, on their device."""
+def empty(like: Mapping[str, Tensor]) -> Flattened:
+    """Return room for every parameter of ``like``, on their device, float32 at least."""
     values = list(like.values())
+    widest = reduce(torch.promote_types, {value.dtype for value in values}, torch.float32)
     size = sum(value.numel() for value in values)
-    return Flattened(torch.zeros(size, dtype=widest(like), device=values[0].device), like)
-
-
-def widest(like: Mapping[str, Tensor]) -> torch.dtype:
-    """Return the type that holds all of these, float32 at least."""
-    return reduce(torch.promote_types, {v.dtype for v in like.values()}, torch.float32)
+    return Flattened(torch.empty(size, dtype=widest, device=values[0].device), like)

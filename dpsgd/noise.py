@@ -14,8 +14,8 @@ from torch import Tensor
 
 from dpsgd.clipping.groups import Groups
 from dpsgd.errors import PrivacyError
-from dpsgd.flattened import Flattened, widest
-from dpsgd.sources import Source, normal
+from dpsgd.flattened import Flattened, empty
+from dpsgd.sources import Source, fill_normal, normal
 
 
 def gaussian_noise(
@@ -36,17 +36,13 @@ def gaussian_noise(
     """
     _check_each("noise standard deviation", std, groups)
     # The widest type of all: noise of half precision would be rounded to zero under a small std.
-    sizes = [value.numel() for value in like.values()]
-    vector = normal(generator, sum(sizes), widest(like), next(iter(like.values())).device)
-    if len(groups) == 1:
-        vector.mul_(std[0])
-        return Flattened(vector, like)
+    flat = empty(like)
     start = 0
-    for group, members in groupby(zip(like, sizes, strict=True), lambda m: groups.index_of(m[0])):
-        end = start + sum(size for _, size in members)
-        vector[start:end].mul_(std[group])
+    for group, members in groupby(like, groups.index_of):
+        end = start + sum(like[name].numel() for name in members)
+        fill_normal(flat.vector[start:end], generator, std[group])
         start = end
-    return Flattened(vector, like)
+    return flat
 
 
 def query_noise(like: Tensor, std: Tensor, generator: Source) -> Tensor:

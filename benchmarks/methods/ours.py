@@ -4,6 +4,8 @@ noise, update, telemetry (every 25th step with the raw mean). Drawing the batch 
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import torch
 
@@ -56,7 +58,7 @@ def _steps(task: Task, batches: Batches, rule: ClipRule, records: int) -> Steps:
     optim = part("optim/sgd", lr=LEARNING_RATE, momentum=MOMENTUM)
     optimizer = optim.build(dict(model.named_parameters()), "private")
     recorder = _recorder(task, groups)
-    number, everyone = 0, torch.arange(POOL * task.batch)
+    number = 0
 
     def step() -> None:
         nonlocal number, state
@@ -77,7 +79,7 @@ def _steps(task: Task, batches: Batches, rule: ClipRule, records: int) -> Steps:
             recorder.add_bias(number, compare(result, result.raw, expected))
         factor = optim.gradient_factor("private", threshold)
         optimizer.step(result.mean, result.noise, factor, factor)
-        members = everyone[: len(result.norms)]
+        members = _members(len(result.norms))
         recorder.add(
             StepFacts(number, members, result.norms, result.weights, result.losses, threshold)
         )
@@ -91,11 +93,20 @@ def _steps(task: Task, batches: Batches, rule: ClipRule, records: int) -> Steps:
     return Steps(step, noise)
 
 
+@cache
+def _members(units: int) -> torch.Tensor:
+    return torch.arange(units)  # known from the draw, which is left out
+
+
+@cache
+def _owners(rows: int, records: int) -> torch.Tensor:
+    return torch.arange(rows) // records  # likewise
+
+
 def _units(rows: int, records: int) -> Units | None:
     if records == 1:
         return None
-    owner = torch.arange(rows) // records
-    return Units.of(owner, -(-rows // records), "average")
+    return Units.of(_owners(rows, records), -(-rows // records), "average")
 
 
 def _recorder(task: Task, groups: Groups) -> OracleRecorder:

@@ -43,10 +43,10 @@ class Together:
     pieces: dict[str, Vectors | Rows]
     units: Units | None
 
-    def squared(self) -> Tensor:
-        """``[units, parameters]`` squared norms."""
+    def norms(self) -> Tensor:
+        """``[units, parameters]`` norms."""
         pieces = list(self.pieces.values())
-        return _of_rows(pieces) if self.units is None else _of_units(pieces, self.units)
+        return _of_rows(pieces) if self.units is None else _of_units(pieces, self.units).sqrt_()
 
     def weighted_sums(self, weights: Tensor, group_of: Sequence[int]) -> dict[str, Tensor]:
         """Σ_r w_rg·grad_r of every parameter, given ``[rows, groups]`` weights and the clip group
@@ -68,10 +68,7 @@ class Together:
         """Return this with the ``dropped`` ``[units]`` units' rows zero, whatever stood there."""
         rows = dropped if self.units is None else dropped[self.units.unit]
         clean = _once(lambda m: zeroed(m, rows))
-        pieces = {
-            n: Vectors(clean(p.a), clean(p.g)) if isinstance(p, Vectors) else Rows(clean(p.value))
-            for n, p in self.pieces.items()
-        }
+        pieces = {name: _changed(piece, clean) for name, piece in self.pieces.items()}
         return Together(pieces, self.units)
 
 
@@ -88,14 +85,20 @@ def _once(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     return once
 
 
+def _changed(piece: Vectors | Rows, change: Callable[[Tensor], Tensor]) -> Vectors | Rows:
+    if isinstance(piece, Vectors):
+        return Vectors(change(piece.a), change(piece.g))
+    return Rows(change(piece.value))
+
+
 def _product(piece: Vectors | Rows, of: Callable[[Tensor], Tensor]) -> Tensor:
     return of(piece.a) * of(piece.g) if isinstance(piece, Vectors) else of(piece.value)
 
 
 def _of_rows(pieces: Sequence[Vectors | Rows]) -> Tensor:
-    """‖g·aᵀ‖² = ‖g‖²‖a‖², in float64: a long g must not meet an a whose squares underflowed."""
+    """‖g·aᵀ‖ = ‖g‖‖a‖, in float64: a long g must not meet an a whose squares underflowed."""
     length = _once(partial(torch.linalg.vector_norm, dim=1, dtype=torch.float64))
-    return torch.stack([_product(piece, length) for piece in pieces], dim=1).square_()
+    return torch.stack([_product(piece, length) for piece in pieces], dim=1)
 
 
 def _of_units(pieces: Sequence[Vectors | Rows], units: Units) -> Tensor:
@@ -103,18 +106,17 @@ def _of_units(pieces: Sequence[Vectors | Rows], units: Units) -> Tensor:
     below 1e-3 of (Σ_r ‖a_r‖‖g_r‖)² it is computed in float64, and the rounding of the float32 sum
     added.
     """
-    found, terms = _ghosts(pieces, units, None)
-    again = (found <= CANCELLATION * terms).logical_and_(terms > 0)
+    found, terms = _ghosts(pieces, units)
+    again = found < CANCELLATION * terms
     if found.dtype == torch.float64 or not bool(again.any()):
         return found
-    exact, terms = _ghosts(pieces, units, torch.float64)
+    double = _once(Tensor.double)
+    exact, terms = _ghosts([_changed(piece, double) for piece in pieces], units)
     exact = torch.where(exact <= CANCELLATION * terms, as_summed(exact, terms), exact)
     return exact.to(found.dtype)
 
 
-def _ghosts(
-    pieces: Sequence[Vectors | Rows], units: Units, dtype: torch.dtype | None
-) -> tuple[Tensor, Tensor]:
+def _ghosts(pieces: Sequence[Vectors | Rows], units: Units) -> tuple[Tensor, Tensor]:
     """Return ``[units, parameters]`` sums, and the squares of their terms' lengths.
 
     Rows meet within blocks: a unit each where units are of one length, else all rows in one.
@@ -122,14 +124,17 @@ def _ghosts(
     blocks = units.count if units.is_even else 1
 
     def products(matrix: Tensor) -> Tensor:
-        rows = matrix.to(dtype or matrix.dtype).reshape(blocks, -1, matrix.shape[1])
+        rows = matrix.reshape(blocks, -1, matrix.shape[1])
         return rows @ rows.mT
+
+    def added(rows: Tensor) -> Tensor:
+        """Add each unit's ``rows`` ``[parameters, blocks, rows]``."""
+        return rows.sum(2).T if units.is_even else units.add(rows.flatten(1).T)
 
     gram = _once(products)
     both = torch.stack([_product(piece, gram) for piece in pieces])
-    own = both.diagonal(dim1=2, dim2=3).flatten(1).T
-    terms = units.add(own.clamp_min(0.0).sqrt_()).square_()
+    terms = added(both.diagonal(dim1=2, dim2=3).sqrt()).square()
     if not units.is_even:
         # Masked, not multiplied: a row that is not finite must not reach another unit.
         both.masked_fill_(units.apart, 0.0)
-    return units.add(both.sum(3).flatten(1).T).clamp_min_(0.0), terms
+    return added(both.sum(3)).clamp_min_(0.0), terms

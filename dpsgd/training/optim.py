@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from dpsgd.errors import ConfigError
-from dpsgd.flattened import Flattened, zeros
+from dpsgd.flattened import Flattened, empty
 
 Mechanism = Literal["private", "clip_only", "noise_only", "neither"]
 CLIPPED: tuple[Mechanism, ...] = ("private", "clip_only")
@@ -71,7 +71,8 @@ class Descent:
 
     def __init__(self, trained: Mapping[str, Tensor], lr: float, momentum: float) -> None:
         self._parameters = {n: p.detach() for n, p in trained.items()}  # same memory
-        self._velocity = zeros(self._parameters)
+        self._velocity = empty(self._parameters)
+        self._velocity.vector.zero_()
         self._lr, self._momentum = lr, momentum
 
     def step(
