@@ -4,6 +4,7 @@ noise, update, telemetry (every 25th step with the raw mean). Drawing the batch 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
@@ -17,6 +18,7 @@ from dpsgd.clipping.groups import Groups
 from dpsgd.clipping.rule import ClipRule
 from dpsgd.engine import Units, clip_groups
 from dpsgd.engine.checks import is_checked
+from dpsgd.engine.gradients import UnitGradients
 from dpsgd.noise import gaussian_noise
 from dpsgd.randomness import Streams
 from dpsgd.telemetry.bias import compare
@@ -65,10 +67,13 @@ def _steps(task: Task, batches: Batches, rule: ClipRule, records: int) -> Steps:
         number += 1
         inputs, targets = batches()
         wants_bias = recorder.wants_bias(number)
-        units = _units(len(inputs), records)
-        captured = [engine.capture(model, cross_entropy, inputs, targets, groups, units)]
+
+        def captured() -> Iterator[UnitGradients]:
+            units = _units(len(inputs), records)
+            yield engine.capture(model, cross_entropy, inputs, targets, groups, units)
+
         result = private_step(
-            captured, rule, state, groups, {}, clipping=True, noise_multiplier=NOISE_MULTIPLIER,
+            captured(), rule, state, groups, {}, clipping=True, noise_multiplier=NOISE_MULTIPLIER,
             expected_units=expected, generator=streams.generator("noise", number),
             non_finite=engine.non_finite, raw=wants_bias,
             check_apart=is_checked(number) or not is_shipped(rule),

@@ -1,5 +1,7 @@
 """What an engine hands over for one batch."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# (torch leaves parts of these calls untyped)
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -42,7 +44,8 @@ class Units:
     @cached_property
     def longest(self) -> int:
         """The most rows of any unit."""
-        return int(self.sizes.max()) if self.count else 0
+        sizes: list[int] = self.sizes.tolist()
+        return max(sizes, default=0)
 
     @cached_property
     def is_even(self) -> bool:

@@ -125,16 +125,15 @@ def _ghosts(pieces: Sequence[Vectors | Rows], units: Units) -> tuple[Tensor, Ten
 
     def products(matrix: Tensor) -> Tensor:
         rows = matrix.reshape(blocks, -1, matrix.shape[1])
-        return rows @ rows.mT
-
-    def added(rows: Tensor) -> Tensor:
-        """Add each unit's ``rows`` ``[parameters, blocks, rows]``."""
-        return rows.sum(2).T if units.is_even else units.add(rows.flatten(1).T)
+        return torch.bmm(rows, rows.mT)
 
     gram = _once(products)
     both = torch.stack([_product(piece, gram) for piece in pieces])
-    terms = added(both.diagonal(dim1=2, dim2=3).sqrt()).square()
-    if not units.is_even:
+    lengths = both.diagonal(dim1=2, dim2=3).sqrt()
+    if units.is_even:
+        found, terms = both.sum((2, 3)).T, lengths.sum(2).T
+    else:
         # Masked, not multiplied: a row that is not finite must not reach another unit.
-        both.masked_fill_(units.apart, 0.0)
-    return added(both.sum(3)).clamp_min_(0.0), terms
+        within = both.masked_fill_(units.apart, 0.0).sum(3)
+        found, terms = (units.add(rows.flatten(1).T) for rows in (within, lengths))
+    return found.clamp_min_(0.0), terms.square()

@@ -108,7 +108,8 @@ def check_envelope(
         parts = parts / scale.to(norms)
         if query is not None:
             parts = torch.cat([parts, query / query_scale.to(query)], dim=1)
-        low, high = float(weights.min()), float(torch.linalg.vector_norm(parts, dim=1).max())
+        lengths = torch.linalg.vector_norm(parts, dim=1)
+        low, high = float(torch.aminmax(weights)[0]), float(torch.aminmax(lengths)[1])
     # A weight that is not finite makes these infinite or NaN, which no comparison passes. What
     # float32 rounds here, the safety factor of the weights makes up for.
     if not (high <= 1 + SLACK and low >= 0):
@@ -141,7 +142,8 @@ def _finite(
 def _all_finite(norms: Tensor) -> bool:
     if not norms.numel():
         return True
-    return math.isfinite(norms.amax())  # NaN if one of them is
+    _, highest = torch.aminmax(norms)  # NaN if one of them is
+    return math.isfinite(highest)
 
 
 def _zeroed(values: Tensor, rows: list[int]) -> Tensor:
