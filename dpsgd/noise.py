@@ -1,33 +1,32 @@
 """The Gaussian noise of one step."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportPrivateUsage=false
-# pyright: reportPrivateImportUsage=false
+# pyright: reportUnknownArgumentType=false
 # (torch leaves parts of these calls untyped)
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from functools import reduce
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 
 import torch
 from torch import Tensor
-from torch._utils import _unflatten_dense_tensors
 
 from dpsgd.clipping.groups import Groups
 from dpsgd.errors import PrivacyError
-from dpsgd.sources import Source, normal
+from dpsgd.flattened import Flattened, empty
+from dpsgd.sources import Source, fill_normal, normal
 
 
 def gaussian_noise(
-    like: Mapping[str, Tensor], groups: Groups, std: Tensor, generator: Source
-) -> dict[str, Tensor]:
+    like: Mapping[str, Tensor], groups: Groups, std: Sequence[float], generator: Source
+) -> Flattened:
     """Draw independent N(0, std_g²) noise for every parameter.
 
     Args:
         like: parameter name to a tensor of that parameter's shape, dtype and device.
         groups: which clip group each parameter is in.
-        std: ``[groups]`` standard deviation of each clip group, finite and > 0.
+        std: standard deviation of each clip group, finite and > 0.
         generator: the noise stream of this step; torch's own must be on the device of the
             parameters.
 
@@ -35,21 +34,15 @@ def gaussian_noise(
         PrivacyError: a standard deviation is not finite or not positive.
 
     """
-    of_group = check_positive("noise standard deviation", std, groups)
-    values = list(like.values())
-    types = {value.dtype for value in values}
+    _check_each("noise standard deviation", std, groups)
     # The widest type of all: noise of half precision would be rounded to zero under a small std.
-    widest = reduce(torch.promote_types, types, torch.float32)
-    size = sum(value.numel() for value in values)
-    flat = normal(generator, size, widest, values[0].device)
-    parts = _unflatten_dense_tensors(flat, values)  # views, in one call
-    if len(set(of_group)) == 1:
-        flat.mul_(of_group[0])
-    else:
-        torch._foreach_mul_(parts, [of_group[groups.index_of(name)] for name in like])
-    if types != {widest}:
-        parts = [part.to(value.dtype) for part, value in zip(parts, values, strict=True)]
-    return dict(zip(like, parts, strict=True))
+    flat = empty(like)
+    start = 0
+    for group, members in groupby(like, groups.index_of):
+        end = start + sum(like[name].numel() for name in members)
+        fill_normal(flat.vector[start:end], generator, std[group])
+        start = end
+    return flat
 
 
 def query_noise(like: Tensor, std: Tensor, generator: Source) -> Tensor:
@@ -75,9 +68,13 @@ def check_positive(what: str, values: Tensor, groups: Groups) -> list[float]:
             f"{', '.join(groups.names)}"
         )
     found: list[float] = values.tolist()
-    for name, value in zip(groups.names, found, strict=True):
+    _check_each(what, found, groups)
+    return found
+
+
+def _check_each(what: str, values: Sequence[float], groups: Groups) -> None:
+    for name, value in zip(groups.names, values, strict=True):
         if not (math.isfinite(value) and value > 0):
             raise PrivacyError(
                 f"{what} of clip group {name!r} is {value}; it must be finite and > 0"
             )
-    return found

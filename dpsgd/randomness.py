@@ -81,8 +81,7 @@ class Streams:
         On the CPU all 19,968 bits of the Mersenne twister come from the key: ``manual_seed`` would
         keep 32 of them, and 2³² streams collide after some 10⁵ draws.
         """
-        kind = torch.device(device).type
-        if kind == "cpu":
+        if device.startswith("cpu"):
             generator = torch.Generator()
             generator.set_state(_mersenne_state(self._digest(purpose, step, 4 * _MT_WORDS)))
             return generator

@@ -1,7 +1,7 @@
 """Where coins, permutations and noise come from: a torch generator, or a cryptographic one.
 
 A research run draws by torch's own generators, fast and repeatable. A released run draws all that
-privacy rests on by ChaCha20, whose output nobody can tell from chance without its key. The three
+privacy rests on by ChaCha20, whose output nobody can tell from chance without its key. The
 functions here are the only place that knows the difference.
 """
 
@@ -74,6 +74,14 @@ def normal(
         return torch.randn(shape, generator=source, device=device, dtype=dtype)
     drawn = torch.from_numpy(source.normal(int(np.prod(shape)))).reshape(shape)  # pyright: ignore[reportUnknownMemberType]
     return drawn.to(device=device, dtype=dtype)
+
+
+def fill_normal(out: Tensor, source: Source, std: float) -> None:
+    """Fill ``out`` with independent N(0, std²) numbers; a torch generator must be of its device."""
+    if isinstance(source, torch.Generator):
+        out.normal_(0.0, std, generator=source)
+    else:
+        out.copy_(normal(source, out.shape, out.dtype, out.device)).mul_(std)
 
 
 def uniform(source: Source, size: int) -> Tensor:

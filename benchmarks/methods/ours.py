@@ -4,6 +4,9 @@ noise, update, telemetry (every 25th step with the raw mean). Drawing the batch 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cache
+
 import numpy as np
 import torch
 
@@ -15,6 +18,7 @@ from dpsgd.clipping.groups import Groups
 from dpsgd.clipping.rule import ClipRule
 from dpsgd.engine import Units, clip_groups
 from dpsgd.engine.checks import is_checked
+from dpsgd.engine.gradients import UnitGradients
 from dpsgd.noise import gaussian_noise
 from dpsgd.randomness import Streams
 from dpsgd.telemetry.bias import compare
@@ -63,10 +67,13 @@ def _steps(task: Task, batches: Batches, rule: ClipRule, records: int) -> Steps:
         number += 1
         inputs, targets = batches()
         wants_bias = recorder.wants_bias(number)
-        units = _units(len(inputs), records)
-        captured = [engine.capture(model, cross_entropy, inputs, targets, groups, units)]
+
+        def captured() -> Iterator[UnitGradients]:
+            units = _units(len(inputs), records)
+            yield engine.capture(model, cross_entropy, inputs, targets, groups, units)
+
         result = private_step(
-            captured, rule, state, groups, {}, clipping=True, noise_multiplier=NOISE_MULTIPLIER,
+            captured(), rule, state, groups, {}, clipping=True, noise_multiplier=NOISE_MULTIPLIER,
             expected_units=expected, generator=streams.generator("noise", number),
             non_finite=engine.non_finite, raw=wants_bias,
             check_apart=is_checked(number) or not is_shipped(rule),
@@ -77,13 +84,13 @@ def _steps(task: Task, batches: Batches, rule: ClipRule, records: int) -> Steps:
             recorder.add_bias(number, compare(result, result.raw, expected))
         factor = optim.gradient_factor("private", threshold)
         optimizer.step(result.mean, result.noise, factor, factor)
-        members = torch.arange(len(result.norms))
+        members = _members(len(result.norms))
         recorder.add(
             StepFacts(number, members, result.norms, result.weights, result.losses, threshold)
         )
 
     like = {name: parameter.detach() for name, parameter in model.named_parameters()}
-    std = NOISE_MULTIPLIER * rule.scale(state)
+    std = [NOISE_MULTIPLIER * scale for scale in rule.scale(state).tolist()]
 
     def noise() -> None:
         gaussian_noise(like, groups, std, streams.generator("noise", number))
@@ -91,11 +98,20 @@ def _steps(task: Task, batches: Batches, rule: ClipRule, records: int) -> Steps:
     return Steps(step, noise)
 
 
+@cache
+def _members(units: int) -> torch.Tensor:
+    return torch.arange(units)  # known from the draw, which is left out
+
+
+@cache
+def _owners(rows: int, records: int) -> torch.Tensor:
+    return torch.arange(rows) // records  # likewise
+
+
 def _units(rows: int, records: int) -> Units | None:
     if records == 1:
         return None
-    owner = torch.arange(rows) // records
-    return Units.of(owner, -(-rows // records), "average")
+    return Units.of(_owners(rows, records), -(-rows // records), "average")
 
 
 def _recorder(task: Task, groups: Groups) -> OracleRecorder:

@@ -57,10 +57,12 @@ def is_shipped(rule: ClipRule) -> bool:
 
 
 def check_units_apart(
-    rule: ClipRule, state: State, norms: Tensor, info: Info, weights: Tensor, query: Tensor
-) -> None:
+    rule: ClipRule, state: State, norms: Tensor, info: Info, weights: Tensor,
+    query: Tensor | None,
+) -> None:  # fmt: skip
     """Raise PrivacyError if ``weights`` or ``query``, the rule's answers for all units of a batch,
     change for every other one when the rest is taken away, the unit of the largest norm among them.
+    ``query`` None: nothing is asked.
     """
     if len(norms) < 2:
         return
@@ -68,7 +70,7 @@ def check_units_apart(
     half = slice((largest + 1) % 2, None, 2)
     fewer, beside = norms[half], {key: value[half] for key, value in info.items()}
     answers = {"weight": (weights[half], rule.weights(fewer, state, beside))}
-    if query.shape[-1]:
+    if query is not None and query.shape[-1]:
         answers["query"] = (query[half], rule.query(fewer, state, beside))
     for what, (among, alone) in answers.items():
         if not (torch.equal(among, alone) or _close(among, alone)):

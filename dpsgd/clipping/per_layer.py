@@ -1,7 +1,10 @@
 """Group-wise clipping: a threshold for every layer or tensor."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# (torch leaves parts of these calls untyped)
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -81,7 +84,8 @@ class PerLayer(ClipRule):
 
     def threshold(self, state: State) -> float:
         """Return √ΣC_g²."""
-        return float(state["threshold"].square().sum().sqrt())
+        thresholds: list[float] = state["threshold"].tolist()
+        return math.hypot(*thresholds)
 
     def _thresholds(self, groups: Groups) -> Tensor:
         if self.norms is not None:

@@ -36,6 +36,9 @@ and factors that are large. C/n would then leave the envelope; C/NORM_FLOOR cann
 contributions that are too small to matter become smaller still.
 """
 
+NOTHING_ASKED = torch.zeros(0, dtype=torch.float64)
+"""The scales of no queries, and their answer."""
+
 
 class ClipRule(abc.ABC):
     """One unit's norms to one unit's weights. It cannot see other units.
@@ -95,7 +98,7 @@ class ClipRule(abc.ABC):
 
     def query_scale(self, state: State) -> Tensor:
         """Return the declared scale ``[k]`` of the queries, or ``[1]`` for all of them."""
-        return torch.zeros(0, dtype=torch.float64)
+        return NOTHING_ASKED
 
     def shares(self, state: State) -> Mapping[ReleasePurpose, float]:
         """Return which part of the envelope each release of a step takes; they add up to 1.

@@ -1,6 +1,6 @@
 """The fast engine: one forward and one short backward pass, gradients only where small."""
 
-# pyright: reportUnknownMemberType=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # (torch leaves parts of these calls untyped)
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Bookkeeping:
         def attempt(anew: bool) -> Captured:
             strategy = strategy_of(model, wiring.names, loss, inputs, targets, anew=anew)
             return captured(
-                model, strategy, loss, inputs, targets, rows, units, self.autocast, wiring.names
+                model, strategy, loss, inputs, targets, rows, units, self.autocast, wiring
             )
 
         try:
@@ -98,21 +98,21 @@ class RecordedGradients:
             rows = len(self.losses) if self.units is None else self.units.count
             return self.losses.new_zeros(rows, len(self.groups))
         with full_precision(self.losses.device):
-            squared = [together.squared()] if together else []
-            squared += [s.squared.unsqueeze(1) for s in settled.values()]
-            columns = squared[0] if len(squared) == 1 else torch.cat(squared, dim=1)
+            norms = [together.norms()] if together else []
+            norms += [s.squared.sqrt().unsqueeze(1) for s in settled.values()]
+            columns = norms[0] if len(norms) == 1 else torch.cat(norms, dim=1)
             if len(self.groups) == 1:
-                total = columns.sum(1, keepdim=True)
+                total = torch.linalg.vector_norm(columns, dim=1, keepdim=True)
             else:
                 of_group = tuple(self.groups.index_of(name) for name in names)
                 belongs = _belongs(of_group, len(self.groups), columns.dtype)
-                total = columns @ belongs.to(columns.device)
-            return total.sqrt_().to(torch.promote_types(self.losses.dtype, torch.float32))
+                total = (columns.square() @ belongs.to(columns.device)).sqrt_()
+            return total.to(torch.promote_types(self.losses.dtype, torch.float32))
 
     def weighted_sum(self, weights: Tensor) -> dict[str, Tensor]:
         """Σ_u w_ug·grad_u for every parameter."""
         settled, together = self.captured.settled, self.captured.together
-        of_rows = weights if self.units is None else weights[self.units.unit]
+        of_rows = weights if self.units is None else weights.index_select(0, self.units.unit)
         found: dict[str, Tensor] = {}
         with full_precision(weights.device):
             if together is not None:

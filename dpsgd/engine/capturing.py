@@ -19,6 +19,7 @@ from dpsgd.engine.settled import Settled, settle
 from dpsgd.engine.strategy import Strategy
 from dpsgd.engine.together import Together, is_small
 from dpsgd.engine.vectors import Vectors
+from dpsgd.engine.wiring import Wiring
 from dpsgd.errors import PrivacyError
 
 
@@ -64,7 +65,7 @@ class Captured:
 
 def captured(
     model: nn.Module, strategy: Strategy, loss: Loss, inputs: Batch, targets: Batch, rows: int,
-    units: Units | None, autocast: str | None, names: dict[int, str],
+    units: Units | None, autocast: str | None, wiring: Wiring,
 ) -> Captured:  # fmt: skip
     """Run the model once, forwards and backwards.
 
@@ -72,7 +73,7 @@ def captured(
     what a layer kept for it can be let go. Raises OutdatedError if the model does something else
     than the strategy was chosen for.
     """
-    device = next(model.parameters()).device
+    device = wiring.device
     pieces: dict[str, list[Piece]] = {}
     settled: dict[str, Settled] = {}
     small: dict[str, Vectors | Rows] = {}
@@ -92,7 +93,7 @@ def captured(
         else:
             settled[name] = settle(held, units)
 
-    with recording(model, strategy, names, rows, receive) as recorder:
+    with recording(model, strategy, wiring.names, rows, receive) as recorder:
         with running_in(autocast, device):
             losses = loss(model(inputs), targets)
         dtype = losses.dtype

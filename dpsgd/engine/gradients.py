@@ -1,5 +1,7 @@
 """What an engine hands over for one batch."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# (torch leaves parts of these calls untyped)
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -35,9 +37,15 @@ class Units:
     factor: Tensor
 
     @cached_property
+    def sizes(self) -> Tensor:
+        """``[count]`` how many rows each unit has."""
+        return torch.bincount(self.unit, minlength=self.count)
+
+    @cached_property
     def longest(self) -> int:
         """The most rows of any unit."""
-        return int(torch.bincount(self.unit, minlength=self.count).max()) if self.count else 0
+        sizes: list[int] = self.sizes.tolist()
+        return max(sizes, default=0)
 
     @cached_property
     def is_even(self) -> bool:
@@ -47,9 +55,9 @@ class Units:
     @cached_property
     def place(self) -> Tensor:
         """``[rows]`` where each row stands if every unit is given ``longest`` places."""
-        rows = torch.bincount(self.unit, minlength=self.count)
-        within = torch.arange(len(self.unit), device=rows.device)
-        within = within - (rows.cumsum(0) - rows)[self.unit]
+        sizes = self.sizes
+        within = torch.arange(len(self.unit), device=sizes.device)
+        within = within - (sizes.cumsum(0) - sizes)[self.unit]
         return self.unit * self.longest + within
 
     @cached_property
@@ -60,9 +68,11 @@ class Units:
     @classmethod
     def of(cls, unit: Tensor, count: int, combine: Combine) -> Units:
         """Return units whose gradient is the ``sum`` or the ``average`` of their rows'."""
-        rows = torch.bincount(unit, minlength=count)
-        ones = torch.ones(len(unit), dtype=torch.float64, device=unit.device)
-        return cls(unit, count, ones if combine == "sum" else ones / rows[unit])
+        sizes = torch.bincount(unit, minlength=count)
+        share = torch.ones_like(sizes) if combine == "sum" else sizes
+        units = cls(unit, count, share.double().reciprocal_().index_select(0, unit))
+        vars(units)["sizes"] = sizes  # not to be counted again
+        return units
 
     def picked(self, chosen: Tensor) -> tuple[Tensor, Units]:
         """Return the positions of the rows of the ``chosen`` units (ascending), and these units."""

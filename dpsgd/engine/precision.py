@@ -10,13 +10,16 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 import torch
 from torch import Tensor
 
+_UNCHANGED = nullcontext()
+
 
 def full_precision(device: torch.device) -> AbstractContextManager[None]:
     """No autocast and no TF32 inside: a norm that comes out too small would break the bound."""
-    cuda = device.type == "cuda"
+    kind = device.type
+    cuda = kind == "cuda"
     tf32 = cuda and (torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32)
-    if not tf32 and not torch.is_autocast_enabled(device.type):
-        return nullcontext()
+    if not tf32 and not torch.is_autocast_enabled(kind):
+        return _UNCHANGED
     return _full_precision(device, cuda)
 
 
@@ -36,7 +39,7 @@ def _full_precision(device: torch.device, cuda: bool) -> Generator[None]:
 def running_in(autocast: str | None, device: torch.device) -> AbstractContextManager[object]:
     """Autocast to ``bfloat16`` inside, if that is asked for."""
     if autocast is None:
-        return nullcontext()
+        return _UNCHANGED
     return torch.autocast(device.type, dtype=torch.bfloat16)
 
 

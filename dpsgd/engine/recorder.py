@@ -9,9 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from torch import Tensor
-from torch.autograd.graph import GradientEdge
+from torch.autograd.graph import GradientEdge, _engine_run_backward
 
 from dpsgd.engine.pieces import Piece, Rows
 from dpsgd.engine.precision import wide
@@ -64,11 +63,14 @@ class Recorder:
         """Send every use's piece to ``receive``, of the sum of ``losses`` times ``factor``
         ``[rows]``. No parameter's own gradient is computed.
         """
-        stops: Any = [*(edge for edge, _ in self.small), *self.own.values(), *self.ends]
+        stops = (*(edge for edge, _ in self.small), *self.own.values(), *self.ends)
         if not losses.requires_grad or not stops:
             return
-        # Its annotation leaves out the None of what is not reached.
-        found: Any = torch.autograd.grad(losses, stops, factor, allow_unused=True)
+        # What `torch.autograd.grad` calls: on a small model its own checks of shapes, of which
+        # there is nothing to doubt here, take longer than a layer's pass.
+        found: Any = _engine_run_backward(
+            (losses,), (factor,), False, False, stops, True, accumulate_grad=False
+        )
         for (_, caught), gradient in zip(self.small, found, strict=False):
             if gradient is not None:
                 caught(gradient)

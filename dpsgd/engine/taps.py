@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
 from torch import Tensor, nn
-from torch.autograd.graph import get_gradient_edge
+from torch.autograd.graph import GradientEdge, Node
 
 from dpsgd.engine.general import UnfitError
 from dpsgd.engine.layers import fast_layer
@@ -115,11 +115,16 @@ def tapped_forward(tap: Tap, module: nn.Module, recorder: Recorder, receive: Rec
 
         # The gradient is that at this value, whatever is done to the tensor in place later.
         if output.numel() <= SMALL:
-            recorder.small.append((get_gradient_edge(output), caught))
+            recorder.small.append((_edge(output), caught))
         else:
             output.register_hook(caught)
             if not given.requires_grad:
-                recorder.ends.append(get_gradient_edge(output))
+                recorder.ends.append(_edge(output))
         return output
 
     return tapped
+
+
+def _edge(output: Tensor) -> GradientEdge:
+    """Return where this output's gradient arrives; the losses keep the graph alive until then."""
+    return GradientEdge(cast(Node, output.grad_fn), output.output_nr)

@@ -43,24 +43,24 @@ class Together:
     pieces: dict[str, Vectors | Rows]
     units: Units | None
 
-    def squared(self) -> Tensor:
-        """``[units, parameters]`` squared norms."""
+    def norms(self) -> Tensor:
+        """``[units, parameters]`` norms."""
         pieces = list(self.pieces.values())
-        return _of_rows(pieces) if self.units is None else _of_units(pieces, self.units)
+        return _of_rows(pieces) if self.units is None else _of_units(pieces, self.units).sqrt_()
 
     def weighted_sums(self, weights: Tensor, group_of: Sequence[int]) -> dict[str, Tensor]:
         """Σ_r w_rg·grad_r of every parameter, given ``[rows, groups]`` weights and the clip group
         of every parameter.
         """
-        columns = weights.split(1, dim=1)
+        columns = [weights] if weights.shape[1] == 1 else weights.split(1, dim=1)
         scaled: dict[tuple[int, int], Tensor] = {}
         found: dict[str, Tensor] = {}
         for (name, piece), group in zip(self.pieces.items(), group_of, strict=True):
             g = piece.g if isinstance(piece, Vectors) else piece.value
             key = id(g), group  # a layer's weight and bias have one g, and mostly one group
-            if key not in scaled:
-                scaled[key] = g * columns[group]
-            own = scaled[key]
+            own = scaled.get(key)
+            if own is None:
+                own = scaled[key] = g * columns[group]
             found[name] = own.T @ piece.a if isinstance(piece, Vectors) else own.sum(0)
         return found
 
@@ -68,10 +68,7 @@ class Together:
         """Return this with the ``dropped`` ``[units]`` units' rows zero, whatever stood there."""
         rows = dropped if self.units is None else dropped[self.units.unit]
         clean = _once(lambda m: zeroed(m, rows))
-        pieces = {
-            n: Vectors(clean(p.a), clean(p.g)) if isinstance(p, Vectors) else Rows(clean(p.value))
-            for n, p in self.pieces.items()
-        }
+        pieces = {name: _changed(piece, clean) for name, piece in self.pieces.items()}
         return Together(pieces, self.units)
 
 
@@ -80,11 +77,18 @@ def _once(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     found: dict[int, Tensor] = {}
 
     def once(matrix: Tensor) -> Tensor:
-        if id(matrix) not in found:
-            found[id(matrix)] = function(matrix)
-        return found[id(matrix)]
+        known = found.get(id(matrix))
+        if known is None:
+            known = found[id(matrix)] = function(matrix)
+        return known
 
     return once
+
+
+def _changed(piece: Vectors | Rows, change: Callable[[Tensor], Tensor]) -> Vectors | Rows:
+    if isinstance(piece, Vectors):
+        return Vectors(change(piece.a), change(piece.g))
+    return Rows(change(piece.value))
 
 
 def _product(piece: Vectors | Rows, of: Callable[[Tensor], Tensor]) -> Tensor:
@@ -92,9 +96,9 @@ def _product(piece: Vectors | Rows, of: Callable[[Tensor], Tensor]) -> Tensor:
 
 
 def _of_rows(pieces: Sequence[Vectors | Rows]) -> Tensor:
-    """‖g·aᵀ‖² = ‖g‖²‖a‖², in float64: a long g must not meet an a whose squares underflowed."""
+    """‖g·aᵀ‖ = ‖g‖‖a‖, in float64: a long g must not meet an a whose squares underflowed."""
     length = _once(partial(torch.linalg.vector_norm, dim=1, dtype=torch.float64))
-    return torch.stack([_product(piece, length) for piece in pieces], dim=1).square_()
+    return torch.stack([_product(piece, length) for piece in pieces], dim=1)
 
 
 def _of_units(pieces: Sequence[Vectors | Rows], units: Units) -> Tensor:
@@ -102,27 +106,34 @@ def _of_units(pieces: Sequence[Vectors | Rows], units: Units) -> Tensor:
     below 1e-3 of (Σ_r ‖a_r‖‖g_r‖)² it is computed in float64, and the rounding of the float32 sum
     added.
     """
-    found, terms = _ghosts(pieces, units, None)
-    again = (found <= CANCELLATION * terms).logical_and_(terms > 0)
+    found, terms = _ghosts(pieces, units)
+    again = found < CANCELLATION * terms
     if found.dtype == torch.float64 or not bool(again.any()):
         return found
-    exact, terms = _ghosts(pieces, units, torch.float64)
+    double = _once(Tensor.double)
+    exact, terms = _ghosts([_changed(piece, double) for piece in pieces], units)
     exact = torch.where(exact <= CANCELLATION * terms, as_summed(exact, terms), exact)
     return exact.to(found.dtype)
 
 
-def _ghosts(
-    pieces: Sequence[Vectors | Rows], units: Units, dtype: torch.dtype | None
-) -> tuple[Tensor, Tensor]:
-    """Return ``[units, parameters]`` sums, and the squares of their terms' lengths."""
+def _ghosts(pieces: Sequence[Vectors | Rows], units: Units) -> tuple[Tensor, Tensor]:
+    """Return ``[units, parameters]`` sums, and the squares of their terms' lengths.
+
+    Rows meet within blocks: a unit each where units are of one length, else all rows in one.
+    """
+    blocks = units.count if units.is_even else 1
 
     def products(matrix: Tensor) -> Tensor:
-        matrix = matrix.to(dtype or matrix.dtype)
-        return matrix @ matrix.T
+        rows = matrix.reshape(blocks, -1, matrix.shape[1])
+        return torch.bmm(rows, rows.mT)
 
     gram = _once(products)
-    both = torch.stack([_product(piece, gram) for piece in pieces], dim=2)
-    terms = units.add(both.diagonal().T.clamp_min(0.0).sqrt()).square()
-    # Masked, not multiplied: a row that is not finite must not reach another unit.
-    within = both.masked_fill_(units.apart.unsqueeze(2), 0.0).sum(1)
-    return units.add(within).clamp_min_(0.0), terms
+    both = torch.stack([_product(piece, gram) for piece in pieces])
+    lengths = both.diagonal(dim1=2, dim2=3).sqrt()
+    if units.is_even:
+        found, terms = both.sum((2, 3)).T, lengths.sum(2).T
+    else:
+        # Masked, not multiplied: a row that is not finite must not reach another unit.
+        within = both.masked_fill_(units.apart, 0.0).sum(3)
+        found, terms = (units.add(rows.flatten(1).T) for rows in (within, lengths))
+    return found.clamp_min_(0.0), terms.square()

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
+import torch
 from torch import nn
 
 
@@ -24,6 +25,7 @@ class Wiring:
     parameters: dict[str, nn.Parameter]
     names: dict[int, str]
     images: bool
+    _first: nn.Parameter
     _joints: tuple[_Joint, ...]
 
     @classmethod
@@ -34,8 +36,14 @@ class Wiring:
             trained,
             {id(p): name for name, p in trained.items()},
             any(p.dim() == 4 for p in trained.values()),
+            next(model.parameters()),
             tuple(_Joint.of(module) for module in model.modules()),
         )
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return self._first.device
 
     def holds(self) -> bool:
         """Whether every module still has the same children and parameters, trained or not."""

@@ -12,7 +12,7 @@ from dpsgd.experiment.own_code import own_code
 from dpsgd.experiment.parts import plain
 from dpsgd.experiment.settings import UNAUDITED, UNDECIDED, Cell
 
-RESULT_VERSION = 4
+RESULT_VERSION = 5
 """Raised whenever the same configuration would train to another result."""
 
 PATHS = ("path", "test_path")

@@ -20,7 +20,7 @@ def compare(result: Step, raw_sum: dict[str, Tensor], expected_units: float) -> 
         values["cosine"] = float(clipped @ raw) / (length * raw_length)
         values["relative_length"] = length / raw_length
     if result.noise is not None:
-        noise = float(torch.cat([v.flatten() for v in result.noise.values()]).double().norm())
+        noise = float(result.noise.vector.double().norm())
         values["noise_norm"] = noise
         values["snr"] = length / noise
     return values

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from analysis import schema
 from dpsgd.clipping.rule import State
@@ -70,12 +73,14 @@ class OracleRecorder:
         if not self._buffer:
             return
         step = self._buffer[-1].step
-        members = np.concatenate([f.members.cpu().numpy() for f in self._buffer])
-        norms = np.concatenate([f.norms.double().cpu().numpy() for f in self._buffer])
-        weights = np.concatenate([f.weights.double().cpu().numpy() for f in self._buffer])
-        losses = np.concatenate([f.losses.double().cpu().numpy() for f in self._buffer])
+        facts = self._buffer
+        members = _joined([f.members for f in facts])
+        norms, weights, losses = (
+            _joined(values).astype(np.float64)
+            for values in zip(*((f.norms, f.weights, f.losses) for f in facts), strict=True)
+        )
         membership = self.membership[members]
-        kept = np.concatenate([_kept(f) for f in self._buffer])
+        kept = _kept(facts, len(members))
         # What was dropped was neither clipped nor kept: it is counted by itself.
         reduced = reduce_window(norms[kept], weights[kept], membership[kept])
         self.rows += window_rows(reduced, self.unit, step, self.groups, self.keys)
@@ -109,7 +114,16 @@ class OracleRecorder:
         }  # fmt: skip
 
 
-def _kept(facts: StepFacts) -> np.ndarray:
-    kept = np.ones(len(facts.members), dtype=bool)
-    kept[list(facts.dropped)] = False
+def _joined(steps: Sequence[Tensor]) -> np.ndarray:
+    """Return the values of several steps one after another."""
+    return torch.cat(list(steps)).cpu().numpy()
+
+
+def _kept(facts: Sequence[StepFacts], units: int) -> np.ndarray:
+    """Return ``[units]``: which units of all these steps were not dropped."""
+    kept = np.ones(units, dtype=bool)
+    first = 0
+    for step in facts:
+        kept[[first + position for position in step.dropped]] = False
+        first += len(step.members)
     return kept

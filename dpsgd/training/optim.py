@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from dpsgd.errors import ConfigError
+from dpsgd.flattened import Flattened, empty
 
 Mechanism = Literal["private", "clip_only", "noise_only", "neither"]
 CLIPPED: tuple[Mechanism, ...] = ("private", "clip_only")
@@ -69,21 +70,26 @@ class Descent:
     """
 
     def __init__(self, trained: Mapping[str, Tensor], lr: float, momentum: float) -> None:
-        self._names = list(trained)
-        self._parameters = [parameter.detach() for parameter in trained.values()]  # same memory
-        self._velocity = [torch.zeros_like(parameter) for parameter in self._parameters]
+        self._parameters = {n: p.detach() for n, p in trained.items()}  # same memory
+        self._velocity = empty(self._parameters)
+        self._velocity.vector.zero_()
         self._lr, self._momentum = lr, momentum
 
     def step(
-        self, mean: Mapping[str, Tensor], noise: Mapping[str, Tensor] | None, mean_factor: float,
+        self, mean: Mapping[str, Tensor], noise: Flattened | None, mean_factor: float,
         noise_factor: float,
     ) -> None:  # fmt: skip
-        """Take one step by mean_factor·mean + noise_factor·noise, both by parameter name."""
-        torch._foreach_mul_(self._velocity, self._momentum)
-        torch._foreach_add_(self._velocity, self._listed(mean), alpha=mean_factor)
-        if noise is not None:
-            torch._foreach_add_(self._velocity, self._listed(noise), alpha=noise_factor)
-        torch._foreach_add_(self._parameters, self._velocity, alpha=-self._lr)
+        """Take one step by mean_factor·mean + noise_factor·noise, both by parameter name.
 
-    def _listed(self, values: Mapping[str, Tensor]) -> list[Tensor]:
-        return [values[name] for name in self._names]
+        Raises ValueError unless the noise is of these parameters, in their order.
+        """
+        velocity = self._velocity
+        velocity.vector.mul_(self._momentum)
+        ordered = [mean[name] for name in velocity.like]
+        torch._foreach_add_(velocity.parts, ordered, alpha=mean_factor)
+        if noise is not None:
+            if [*noise.like] != [*velocity.like]:
+                raise ValueError(f"noise of {[*noise]} for the parameters {[*velocity]}")
+            velocity.vector.add_(noise.vector, alpha=noise_factor)
+        parameters = list(self._parameters.values())
+        torch._foreach_add_(parameters, velocity.parts, alpha=-self._lr)

@@ -10,9 +10,10 @@ from torch import Tensor
 
 from dpsgd.clipping.checks import check_units_apart
 from dpsgd.clipping.groups import Groups
-from dpsgd.clipping.rule import ClipRule, Info, State
+from dpsgd.clipping.rule import NOTHING_ASKED, ClipRule, Info, State
 from dpsgd.engine.gradients import UnitGradients
 from dpsgd.errors import PrivacyError
+from dpsgd.flattened import Flattened
 from dpsgd.noise import check_positive, gaussian_noise, query_noise
 from dpsgd.sources import Source
 from dpsgd.training.sums import SAFETY, NonFinite, NonFiniteError, unit_sums
@@ -32,7 +33,7 @@ class Step:
     norms: Tensor
     weights: Tensor
     mean: dict[str, Tensor]
-    noise: dict[str, Tensor] | None
+    noise: Flattened | None
     answer: Tensor
     losses: Tensor
     dropped: list[int]
@@ -67,36 +68,38 @@ def private_step(  # noqa: PLR0913  (pure: all that it knows is an argument)
                      non_finite=non_finite, expected_units=expected_units, raw=raw)  # fmt: skip
     if not sums.norms:
         raise PrivacyError("a step needs one micro-batch at least: that of an empty draw is empty")
-    norms, weights, query = (_whole(v) for v in (sums.norms, sums.weights, sums.queries))
+    norms, weights = _whole(sums.norms), _whole(sums.weights)
+    query = _whole(sums.queries) if sums.queries else None
     if clipping and rule.bounded and check_apart:
         # Every unit's answer beside those of half of all units: a rule that looks at its neighbours
         # is found, wherever the draw was split.
-        own = _taken(sums.dropped, norms, weights, query, *info.values())
-        beside = dict(zip(info, own[3:], strict=True))
-        check_units_apart(rule, state, own[0], beside, own[1], own[2])
+        left, answered, *own = _taken(sums.dropped, norms, weights, *info.values())
+        asked = None if query is None else _taken(sums.dropped, query)[0]
+        check_units_apart(rule, state, left, dict(zip(info, own, strict=True)), answered, asked)
     noise = None
     if noise_multiplier > 0:
-        check_positive("scale", scale, groups)
-        std = noise_multiplier * scale / expected_units
+        scales = check_positive("scale", scale, groups)
+        std = [noise_multiplier * value / expected_units for value in scales]
         noise = gaussian_noise(sums.mean, groups, std, generator)
-    asked = _asked(query, query_scale, noise_multiplier, generator) / expected_units
     return Step(
         norms, weights * SAFETY if clipping else weights,
         sums.mean, noise,
-        asked, _whole(sums.losses), sums.dropped, sums.raw if raw else None,
+        _asked(query, query_scale, noise_multiplier, generator, expected_units),
+        _whole(sums.losses), sums.dropped, sums.raw if raw else None,
     )  # fmt: skip
 
 
 def _asked(
-    query: Tensor, query_scale: Tensor, noise_multiplier: float, generator: Source
-) -> Tensor:
-    """Return Σ_u query_u + N(0, (σ·query_scale)²) ``[k]``, drawn after the gradient's noise."""
-    if not query.shape[-1]:
-        return query.new_zeros(0, dtype=torch.float64)
+    query: Tensor | None, query_scale: Tensor, noise_multiplier: float, generator: Source,
+    expected_units: float,
+) -> Tensor:  # fmt: skip
+    """Return (Σ_u query_u + N(0, (σ·query_scale)²))/m ``[k]``, drawn after the gradient's noise."""
+    if query is None:
+        return NOTHING_ASKED
     total = query.double().sum(0)
     if noise_multiplier > 0:
         total = total + query_noise(total, noise_multiplier * query_scale, generator)
-    return total
+    return total / expected_units
 
 
 def _whole(parts: list[Tensor]) -> Tensor:

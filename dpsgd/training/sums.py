@@ -61,31 +61,35 @@ def unit_sums(
     """
     sums = Sums()
     share = (SAFETY if clipping else 1.0) / expected_units
+    asks = scales[1].shape[-1] > 0
     units = 0
     for gradients in batches:
         gradients, norms, gone = _finite(gradients, non_finite, units)  # noqa: PLW2901  (the raw batch must not stay alive)
-        beside = {key: value[units : units + len(norms)] for key, value in info.items()}
+        end = units + norms.shape[0]
+        beside = {key: value[units:end] for key, value in info.items()}
         weights = rule.weights(norms, state, beside) if clipping else torch.ones_like(norms)
-        query = rule.query(norms, state, beside)
+        query = rule.query(norms, state, beside) if asks else None
         if clipping and rule.bounded:
             check_envelope(rule.name, *scales, norms, weights, query)
-        weights, query = _zeroed(weights, gone), _zeroed(query, gone)
+        weights = _zeroed(weights, gone)
         sums.mean = _added(sums.mean, gradients.weighted_sum(weights * share))
         if raw:
             sums.raw = _added(sums.raw, gradients.weighted_sum(torch.ones_like(norms)))
         sums.norms.append(norms)
         sums.weights.append(weights)
-        sums.queries.append(query)
+        if query is not None:
+            sums.queries.append(_zeroed(query, gone))
         sums.losses.append(gradients.losses)
         sums.dropped += [units + i for i in gone]
-        units += len(norms)
+        units = end
         del gradients  # before the next is captured: one at a time is in memory
     return sums
 
 
 def check_envelope(
-    name: str, scale: Tensor, query_scale: Tensor, norms: Tensor, weights: Tensor, query: Tensor
-) -> None:
+    name: str, scale: Tensor, query_scale: Tensor, norms: Tensor, weights: Tensor,
+    query: Tensor | None,
+) -> None:  # fmt: skip
     """Raise PrivacyError unless every weight is finite and ≥ 0 and every unit within the envelope
     Σ_g (w_g·n_g / scale_g)² + Σ_k (query_k / query_scale_k)² ≤ 1 of the rule called ``name``.
     """
@@ -94,17 +98,18 @@ def check_envelope(
             f"clip={name}: weights of shape {tuple(weights.shape)} for norms of shape "
             f"{tuple(norms.shape)}"
         )
-    if not len(norms):
+    if not norms.shape[0]:
         return
     parts = weights * norms
-    if parts.shape[1] == 1 and not query.shape[-1]:  # a product below 0 is a weight below 0
+    if parts.shape[1] == 1 and query is None:  # a product below 0 is a weight below 0
         low, high = (float(value) for value in torch.aminmax(parts))
         high /= float(scale)
     else:
         parts = parts / scale.to(norms)
-        if query.shape[-1]:
+        if query is not None:
             parts = torch.cat([parts, query / query_scale.to(query)], dim=1)
-        low, high = float(weights.min()), float(torch.linalg.vector_norm(parts, dim=1).max())
+        lengths = torch.linalg.vector_norm(parts, dim=1)
+        low, high = float(torch.aminmax(weights)[0]), float(torch.aminmax(lengths)[1])
     # A weight that is not finite makes these infinite or NaN, which no comparison passes. What
     # float32 rounds here, the safety factor of the weights makes up for.
     if not (high <= 1 + SLACK and low >= 0):
@@ -120,11 +125,9 @@ def _finite(
 ) -> tuple[UnitGradients, Tensor, list[int]]:
     """Return gradients and norms without the units that are not finite, and those positions."""
     norms = gradients.norms()
-    if math.isfinite(norms.sum()):  # as long as no sum of finite norms overflows
+    if _all_finite(norms):
         return gradients, norms, []
     bad: list[int] = torch.nonzero(~torch.isfinite(norms).all(1)).flatten().tolist()
-    if not bad:
-        return gradients, norms, bad
     if non_finite == "stop":
         raise NonFiniteError(
             [first + i for i in bad],
@@ -134,6 +137,13 @@ def _finite(
     dropped = torch.zeros(len(norms), dtype=torch.bool, device=norms.device)
     dropped[bad] = True
     return gradients.without(dropped), _zeroed(norms, bad), bad
+
+
+def _all_finite(norms: Tensor) -> bool:
+    if not norms.numel():
+        return True
+    _, highest = torch.aminmax(norms)  # NaN if one of them is
+    return math.isfinite(highest)
 
 
 def _zeroed(values: Tensor, rows: list[int]) -> Tensor:

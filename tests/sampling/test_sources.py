@@ -101,7 +101,7 @@ def test_a_torch_source_is_what_torch_draws():
 def test_noise_and_coins_come_from_it_with_their_scale():
     groups = Groups(("a", "b"), (("x",), ("y",)), (N, N))
     like = {"x": torch.zeros(N), "y": torch.zeros(N)}
-    noise = gaussian_noise(like, groups, torch.tensor([0.5, 3.0]), streams().source("noise", 1))
+    noise = gaussian_noise(like, groups, [0.5, 3.0], streams().source("noise", 1))
     for name, std in (("x", 0.5), ("y", 3.0)):
         assert stats.kstest(noise[name].numpy() / std, "norm").pvalue > SAME_BY_CHANCE
     answer = query_noise(torch.zeros(N), torch.tensor([2.0]), streams().source("noise", 2))

@@ -76,7 +76,7 @@ def test_a_batch_that_no_q_gives_is_refused(batch):
 def test_noise_has_the_standard_deviation_of_its_group():
     groups = Groups(("a", "b"), (("wa",), ("wb",)), (40_000, 40_000))
     like = {"wa": torch.zeros(200, 200), "wb": torch.zeros(40_000)}
-    noise = gaussian_noise(like, groups, torch.tensor([0.5, 3.0]), torch.Generator())
+    noise = gaussian_noise(like, groups, [0.5, 3.0], torch.Generator())
     assert noise["wa"].shape == (200, 200)
     for name, std in (("wa", 0.5), ("wb", 3.0)):
         assert float(noise[name].std()) == pytest.approx(std, rel=0.03)
@@ -86,7 +86,7 @@ def test_noise_has_the_standard_deviation_of_its_group():
 def test_a_step_with_such_a_scale_is_refused(bad):
     groups = Groups(("a",), (("w",),), (2,))
     with pytest.raises(PrivacyError, match="'a'"):
-        gaussian_noise({"w": torch.zeros(2)}, groups, torch.tensor([bad]), torch.Generator())
+        gaussian_noise({"w": torch.zeros(2)}, groups, [bad], torch.Generator())
 
 
 def test_every_word_of_the_digest_is_in_the_state_of_the_generator_once():

@@ -175,7 +175,7 @@ def test_queries_are_answered_with_the_noise_of_the_same_sigma():
 def test_noise_is_not_rounded_away_in_narrow_parameters():
     like = {"stem": torch.zeros(1000, dtype=torch.float16), "head": torch.zeros(1000)}
     groups = Groups(("all",), (("stem", "head"),), (2000,))
-    noise = gaussian_noise(like, groups, torch.tensor([1e-8]), torch.Generator())
+    noise = gaussian_noise(like, groups, [1e-8], torch.Generator())
     assert noise["head"].dtype == torch.float32
     assert float(noise["head"].std()) == pytest.approx(1e-8, rel=0.2)
 
