@@ -113,7 +113,8 @@ def result_config(config: Mapping[str, Any]) -> dict[str, Any]:
 def _targets(value: Any) -> list[str]:
     if isinstance(value, dict):
         own = [str(value["_target_"])] if "_target_" in value else []
-        return own + [t for inner in value.values() for t in _targets(inner)]
+        inside = [inner for inner in value.values() if isinstance(inner, dict | list)]
+        return own + _targets(inside)
     return [t for inner in value for t in _targets(inner)] if isinstance(value, list) else []
 
 
