@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,7 +16,14 @@ from analysis import schema
 from dpsgd.data.bundle import holdout_is_public
 from dpsgd.errors import PrivacyError
 from dpsgd.experiment.allowed import Gate, gate_of, shown
-from dpsgd.experiment.files import check_folder, read_json, write_json, write_text, write_whole
+from dpsgd.experiment.files import (
+    check_folder,
+    read_json,
+    write_bytes,
+    write_json,
+    write_text,
+    write_whole,
+)
 from dpsgd.experiment.ledger import (
     check_attempt,
     check_same_release,
@@ -137,7 +145,7 @@ def _train(
     looked = gate.rows(look_rows(prepared.looks, ending, plan.steps))
     rows = [*looked, *evaluation.to_dict("records")]
     write_table(folder / schema.EVALUATION_FILE, rows, schema.EVALUATION)
-    write_whole(folder / schema.MODEL_FILE, lambda p: torch.save(_state(prepared), p))
+    write_bytes(folder / schema.MODEL_FILE, _state(prepared))
     totals = pd.DataFrame(recorder.totals(), columns=list(schema.CELL_METRICS))
     totals = totals.astype(dict(schema.CELL_METRICS))
     final = evaluation.drop(columns="step")
@@ -150,9 +158,12 @@ def _train(
     return cell_row(plan, metrics, seconds) | ended(ending)
 
 
-def _state(prepared: Prepared) -> dict[str, torch.Tensor]:
+def _state(prepared: Prepared) -> bytes:
     # On the CPU, so that a machine without the device of this run can read it.
-    return {name: value.cpu() for name, value in prepared.model.state_dict().items()}
+    state = {name: value.cpu() for name, value in prepared.model.state_dict().items()}
+    buffer = io.BytesIO()
+    torch.save(state, buffer)  # into a file that is full it fails without saying why
+    return buffer.getvalue()
 
 
 def _evaluate(plan: Plan, folder: Path, gate: Gate, step: int) -> pd.DataFrame:
