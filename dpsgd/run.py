@@ -18,7 +18,7 @@ from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from dpsgd.errors import ConfigError, PrivacyError
+from dpsgd.errors import BusyError, ConfigError, PrivacyError, UnwritableError
 from dpsgd.experiment.options import config_folder
 from dpsgd.messages import explain
 
@@ -28,7 +28,9 @@ WITH_VALUE = ("--config-dir", "-cd", "--config-name", "-cn", "--config-path", "-
 
 
 def main() -> None:
-    """Run the command line; exit with 2 for settings that cannot be used, 1 for a failed run."""
+    """Run the command line; exit with 2 for settings that cannot be used, 1 for a failed run, 75
+    for one that another process has.
+    """
     # Hydra would print and hide the cause of its own errors; ours read better.
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")
     store = ConfigStore.instance()
@@ -49,6 +51,10 @@ def main() -> None:
         _leave(explain(error), 2)
     except BrokenPipeError:
         sys.exit(1)  # whoever read our output stopped reading
+    except BusyError as error:
+        _leave(str(error), 75)  # EX_TEMPFAIL of sysexits.h: later is another matter
+    except UnwritableError as error:
+        _leave(str(error), 1)
     except OSError as error:
         where = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         _leave(f"{where}. If that is in runs_dir, choose a folder that can be written to", 2)

@@ -11,9 +11,7 @@ from typing import Any
 from dpsgd.experiment.own_code import own_code
 from dpsgd.experiment.parts import plain
 from dpsgd.experiment.settings import UNDECIDED, Cell
-
-RESULT_VERSION = 4
-"""Raised whenever the same configuration would train to another result."""
+from dpsgd.experiment.version import RESULT_VERSION
 
 PATHS = ("path", "test_path")
 NOT_RESULTS = ("tracker", "runs_dir")
