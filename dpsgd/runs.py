@@ -115,6 +115,7 @@ def _rm(options: argparse.Namespace, console: Console) -> None:
         with claim(folder):
             # In one move, so that whoever is killed here leaves no half of a run.
             away = claim_file(folder).with_suffix(".removed")
+            shutil.rmtree(away, ignore_errors=True)
             folder.rename(away)
             shutil.rmtree(away)
         console.print(f"{folder}: removed", soft_wrap=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import threading
@@ -10,8 +9,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-
-from filelock import FileLock, Timeout
 
 from dpsgd.errors import BusyError
 from dpsgd.experiment.files import writing
@@ -24,6 +21,7 @@ from dpsgd.experiment.holder import (
     text_of,
     this_process,
 )
+from dpsgd.experiment.locks import Lock, lock
 
 log = logging.getLogger(__name__)
 
@@ -34,9 +32,6 @@ PATIENCE = 0.5
 """Seconds to wait for a lock that another process may only just be letting go."""
 
 LOCK = ".lock"
-
-WITHOUT_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK)
-"""What a file system answers that has no locks."""
 
 
 class Claim:
@@ -83,23 +78,10 @@ def claim(folder: Path) -> Iterator[Claim]:
 @contextmanager
 def _locked(folder: Path) -> Iterator[bool]:
     """Hold the lock of a run; False on a file system without locks. Raises BusyError."""
-    file = claim_file(folder).with_suffix(LOCK)
-    # Its own way without locks knows of no other machines and no signs of life.
-    lock = FileLock(file, timeout=PATIENCE, poll_interval=0.02, fallback_to_soft=False)
-    try:
-        lock.acquire()
-    except Timeout:  # an OSError too
-        raise _busy(folder, read_holder(claim_file(folder))) from None
-    except OSError as error:
-        if error.errno not in WITHOUT_LOCKS:
-            with writing(file):
-                raise
-        yield False
-        return
-    try:
-        yield True
-    finally:
-        lock.release()
+    with lock(claim_file(folder).with_suffix(LOCK), PATIENCE) as found:
+        if found is Lock.ANOTHERS:
+            raise _busy(folder, read_holder(claim_file(folder)))
+        yield found is Lock.OURS
 
 
 def _taken(folder: Path, locked: bool) -> Holder:

@@ -20,9 +20,6 @@ from dpsgd.experiment.sweep.rows import (
     row_of,
 )
 
-INDEX_FILE = "index.jsonl"
-"""Beside the run folders. It may be deleted: the folders are the truth."""
-
 RUN_KEY = re.compile(r"[0-9a-f]{16}")
 
 
@@ -35,7 +32,7 @@ class Index:
     """
 
     def __init__(self, runs: Path) -> None:
-        self._runs, self._file = runs, runs / INDEX_FILE
+        self._runs, self._file = runs, runs / schema.INDEX_FILE
         self._rows: dict[str, IndexRow] = {}
         self._place = _Place(None, 0, another=False)
 
