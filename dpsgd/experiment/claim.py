@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import threading
 import time
@@ -150,16 +151,18 @@ def _made(file: Path, mine: Holder) -> bool:
 def _take_out(folder: Path, gone: Holder | None) -> None:
     """Remove the claim of a process that is gone. Raises BusyError if another was faster."""
     file = claim_file(folder)
-    aside = file.with_suffix(f".{this_process().token}")
-    with suppress(FileNotFoundError):
-        file.rename(aside)
-        taken = read_holder(aside)
-        if taken != gone and taken is not None:
-            with suppress(OSError):
-                os.link(aside, file)  # unless a third has made one
-        aside.unlink()
-        if taken != gone:
-            raise _busy(folder, taken)
+    taking = file.with_suffix(".taking")
+    if BEAT < silence_of(taking, _now_at(file)) < math.inf:
+        taking.unlink(missing_ok=True)  # of one that was killed while it did this
+    if not _made(taking, this_process()):
+        raise _busy(folder, None)
+    try:
+        now = read_holder(file)
+        if now != gone:
+            raise _busy(folder, now)
+        file.unlink(missing_ok=True)
+    finally:
+        taking.unlink(missing_ok=True)
 
 
 def _now_at(file: Path) -> float:
