@@ -57,7 +57,7 @@ def main() -> None:
         _leave(str(error), 1)
     except OSError as error:
         where = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        _leave(f"{where}. If that is in runs_dir, choose a folder that can be written to", 2)
+        _leave(f"{where}. If that is in runs_dir, make room there or choose another folder", 2)
     except KeyboardInterrupt:
         _leave("interrupted: finished cells are kept; the same command trains the rest", 130)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis import schema
+from dpsgd.experiment.clock import now
 from dpsgd.experiment.files import read_json
 from dpsgd.experiment.processes import is_running, kernel, ticks_of, visible
 
@@ -61,11 +62,8 @@ class Holder:
 
 def this_process() -> Holder:
     """Return a new claim of this process."""
-    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    pid = os.getpid()
-    return Holder(
-        secrets.token_hex(8), pid, socket.gethostname(), now, kernel(), visible(), ticks_of(pid)
-    )
+    pid, host = os.getpid(), socket.gethostname()
+    return Holder(secrets.token_hex(8), pid, host, now(), kernel(), visible(), ticks_of(pid))
 
 
 def claim_file(folder: Path) -> Path:

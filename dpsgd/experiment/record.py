@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import datetime
 import math
 import os
 import socket
@@ -22,6 +21,7 @@ from dpsgd.accounting import format_epsilon
 from dpsgd.data.bundle import Bundle, Split
 from dpsgd.errors import UnwritableError
 from dpsgd.experiment.allowed import Gate
+from dpsgd.experiment.clock import now
 from dpsgd.experiment.files import read_json, write_json, write_text, write_whole
 from dpsgd.experiment.identity import cell_config, flat_config, infinities_as_words
 from dpsgd.experiment.plan import Plan
@@ -29,11 +29,6 @@ from dpsgd.experiment.seal import sealed_files
 from dpsgd.experiment.version import RESULT_VERSION
 from dpsgd.metrics import Scores
 from dpsgd.slices import SliceTable
-
-
-def now() -> str:
-    """Return the time, UTC, to the second."""
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 class Status:

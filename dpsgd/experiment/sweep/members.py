@@ -12,10 +12,10 @@ from typing import Any
 
 from analysis import schema
 from dpsgd.errors import BusyError
+from dpsgd.experiment.clock import now
 from dpsgd.experiment.files import read_json, write_json, writing
 from dpsgd.experiment.holder import CLAIMS
 from dpsgd.experiment.locks import Lock, lock
-from dpsgd.experiment.record import now
 
 SWEEP_VERSION = 1
 ELSEWHERE = ("runs_dir=", "tracker=", "tracker.", "hydra.", "hydra/")
