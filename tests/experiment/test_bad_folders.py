@@ -122,7 +122,7 @@ def command(folder, *arguments, **how):
 
 def test_a_system_that_refuses_a_write_halfway_leaves_no_half_of_a_file(runs, kept):
     outcome = command(runs, preexec_fn=limited)
-    assert outcome.returncode == 1
+    assert outcome.returncode == 1, outcome.stderr
     (line,) = outcome.stderr.splitlines()
     assert ": cannot be written: File too large" in line
     assert "Finished runs are kept" in line
