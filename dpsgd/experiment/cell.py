@@ -14,7 +14,7 @@ import torch
 
 from analysis import schema
 from dpsgd.data.bundle import holdout_is_public
-from dpsgd.errors import PrivacyError, UnwritableError
+from dpsgd.errors import BusyError, PrivacyError, UnwritableError
 from dpsgd.experiment.allowed import Gate, gate_of, shown
 from dpsgd.experiment.claim import Claim, claim
 from dpsgd.experiment.files import (
@@ -126,6 +126,8 @@ def _run(
         write_json(folder / schema.CELL_FILE, cell)
         write_page(folder, ledger, at_the_end(cell, sha256(folder / schema.MODEL_FILE), runs))
         status.finish(cell["stopped_by"], cell.get("steps_taken", plan.steps))
+    except BusyError:
+        raise  # the folder is another's now, its status too
     except BaseException as error:
         status.fail(error)
         if isinstance(error, UnwritableError):

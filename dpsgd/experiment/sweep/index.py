@@ -139,7 +139,7 @@ def _read_from(file: Path, place: _Place) -> tuple[list[IndexRow], _Place]:
             opened.seek(start)
             read = opened.read()
     except OSError:
-        return [], _Place(None, 0, another=True)
+        return [], _Place(None, 0, another=place.file is not None)
     whole = read.rfind(b"\n") + 1  # what follows is torn, or not yet written
     rows = [row for line in read[:whole].splitlines() if (row := row_of(line)) is not None]
     return rows, _Place(now, start + whole, another=not same)
