@@ -11,9 +11,7 @@ from typing import Any
 from dpsgd.experiment.own_code import own_code
 from dpsgd.experiment.parts import plain
 from dpsgd.experiment.settings import UNAUDITED, UNDECIDED, Cell
-
-RESULT_VERSION = 5
-"""Raised whenever the same configuration would train to another result."""
+from dpsgd.experiment.version import RESULT_VERSION
 
 PATHS = ("path", "test_path")
 NOT_RESULTS = ("tracker", "runs_dir")
@@ -41,8 +39,8 @@ def run_key(cell: Cell, fingerprint: str) -> str:
     their files: an edited model that kept its key would draw the same noise for another sum, and
     the two could be subtracted.
     """
-    data = named_data(cell, fingerprint)
-    return key_of(cell_config(cell), data, RESULT_VERSION, own_code_of(cell))
+    data, config = named_data(cell, fingerprint), cell_config(cell)
+    return key_of(config, data, RESULT_VERSION, _own_code_in(config))
 
 
 def named_data(cell: Cell, fingerprint: str) -> str:
@@ -69,7 +67,11 @@ def key_of(
 
 def own_code_of(cell: Cell) -> dict[str, str]:
     """Return the user's own modules behind a cell, with the SHA-256 of their files."""
-    return own_code(_targets(result_config(cell_config(cell))))
+    return _own_code_in(cell_config(cell))
+
+
+def _own_code_in(config: Mapping[str, Any]) -> dict[str, str]:
+    return own_code(_targets(result_config(config)))
 
 
 def flat_config(cell: Cell) -> dict[str, Any]:
@@ -111,7 +113,8 @@ def result_config(config: Mapping[str, Any]) -> dict[str, Any]:
 def _targets(value: Any) -> list[str]:
     if isinstance(value, dict):
         own = [str(value["_target_"])] if "_target_" in value else []
-        return own + [t for inner in value.values() for t in _targets(inner)]
+        inside = [inner for inner in value.values() if isinstance(inner, dict | list)]
+        return own + _targets(inside)
     return [t for inner in value for t in _targets(inner)] if isinstance(value, list) else []
 
 

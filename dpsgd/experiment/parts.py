@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import types
 import typing
@@ -21,6 +22,7 @@ OF_ANOTHER_OPTION = (
     "of your own a yaml in a folder of your own (--config-dir, see docs/tutorial.md)"
 )
 _UNIONS = (typing.Union, types.UnionType)
+_SCALARS = (str, int, float, type(None))
 
 
 def build_part(node: Mapping[str, Any], key: str) -> Any:
@@ -45,8 +47,8 @@ def default_part(group: str, option: str) -> Any:
 
 def build_as(cls: type[T], values: Mapping[str, Any], key: str) -> T:
     """Build ``cls`` from ``values``; see :func:`build_part`."""
-    # A trailing underscore lets a field be called what Python reserves: `class`.
-    fields = {f.name.rstrip("_"): f.name for f in dataclasses.fields(typing.cast(Any, cls))}
+    declared = _declared(cls)
+    fields = declared.fields
     for name, value in values.items():
         if name not in fields:
             raise ConfigError(
@@ -54,18 +56,13 @@ def build_as(cls: type[T], values: Mapping[str, Any], key: str) -> T:
                 f"no such key; allowed are {', '.join(fields)}{did_you_mean(name, fields)}",
                 "" if cls.__module__.startswith("dpsgd.") else OF_ANOTHER_OPTION,
             )  # fmt: skip
-    # Parts of this project have no defaults; those of a user may.
-    optional = {f.name for f in dataclasses.fields(typing.cast(Any, cls)) if _has_default(f)}
-    missing = [n for n, field in fields.items() if n not in values and field not in optional]
+    missing = [name for name in declared.required if name not in values]
     if missing:
         raise ConfigError(_join(key, missing[0]), None, "this key is required")
-    hints = typing.get_type_hints(cls)
-    typed = {
-        fields[name]: _coerce(
-            hints[fields[name]], _nested(value, _join(key, name)), _join(key, name)
-        )
-        for name, value in values.items()
-    }
+    typed: dict[str, Any] = {}
+    for name, value in values.items():
+        field, inner = fields[name], _join(key, name)
+        typed[field] = _coerce(declared.types[field], _nested(value, inner), inner)
     try:
         return cls(**typed)
     except ConfigError as error:
@@ -87,15 +84,53 @@ def _nested(value: Any, key: str) -> Any:
     return value
 
 
-def _coerce(hint: Any, value: Any, key: str) -> Any:
-    config = pydantic.ConfigDict(arbitrary_types_allowed=True)
-    if _holds_parts(value):
+class _Typed:
+    """The type of a field, and what checks it: made once, which costs more than a check."""
+
+    def __init__(self, hint: Any) -> None:
+        self.hint = hint
+
+    @functools.cached_property
+    def origins(self) -> dict[Any, tuple[Any, ...]]:
+        hint = self.hint
+        options = typing.get_args(hint) if typing.get_origin(hint) in _UNIONS else (hint,)
+        return {typing.get_origin(option): typing.get_args(option) for option in options}
+
+    @functools.cached_property
+    def adapter(self) -> pydantic.TypeAdapter[Any]:
+        return pydantic.TypeAdapter(
+            self.hint, config=pydantic.ConfigDict(arbitrary_types_allowed=True)
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Declared:
+    """What a class says of its fields. ``fields``: as configured, to their names in Python."""
+
+    fields: dict[str, str]
+    required: tuple[str, ...]
+    types: dict[str, _Typed]
+
+
+@functools.cache
+def _declared(cls: type) -> _Declared:
+    fields = dataclasses.fields(typing.cast(Any, cls))
+    # A trailing underscore lets a field be called what Python reserves: `class`.
+    names = {field.name.rstrip("_"): field.name for field in fields}
+    # Parts of this project have no defaults; those of a user may.
+    required = tuple(field.name.rstrip("_") for field in fields if not _has_default(field))
+    types = {name: _Typed(hint) for name, hint in typing.get_type_hints(cls).items()}
+    return _Declared(names, required, types)
+
+
+def _coerce(typed: _Typed, value: Any, key: str) -> Any:
+    if not isinstance(value, _SCALARS) and _holds_parts(value):
         return value
-    value = _fitted(hint, value)
-    if isinstance(value, bool) and hint in (int, float, int | None, float | None):
+    value = _fitted(typed.origins, value)
+    if isinstance(value, bool) and typed.hint in (int, float, int | None, float | None):
         raise ConfigError(key, value, "must be a number")
     try:
-        return pydantic.TypeAdapter(hint, config=config).validate_python(value)
+        return typed.adapter.validate_python(value)
     except pydantic.ValidationError as error:
         first = error.errors()[0]
         inner = ".".join(str(p) for p in first["loc"] if isinstance(p, str) and "[" not in p)
@@ -104,10 +139,8 @@ def _coerce(hint: Any, value: Any, key: str) -> Any:
         raise ConfigError(_join(key, where), value, message) from None
 
 
-def _fitted(hint: Any, value: Any) -> Any:
+def _fitted(origins: Mapping[Any, tuple[Any, ...]], value: Any) -> Any:
     """Read a key 1 as the name "1", and one number as a list of one, where the hint asks for it."""
-    options = typing.get_args(hint) if typing.get_origin(hint) in _UNIONS else (hint,)
-    origins = {typing.get_origin(option): typing.get_args(option) for option in options}
     if isinstance(value, Mapping) and origins.get(Mapping, (None,))[0] is str:
         return {str(name): inner for name, inner in value.items()}
     if isinstance(value, int | float) and not isinstance(value, bool) and Sequence in origins:
@@ -143,14 +176,20 @@ def _key(name: Any) -> str:
 
 def plain(value: Any) -> Any:
     """Return a part, or anything inside one, as plain data with its class: for hash and file."""
+    if isinstance(value, _SCALARS):
+        return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        cls = type(value)
-        fields = {
-            f.name.rstrip("_"): plain(getattr(value, f.name)) for f in dataclasses.fields(cls)
-        }
-        return {"_target_": f"{cls.__module__}.{cls.__qualname__}", **fields}
+        target, names = _described(type(value))
+        return {"_target_": target, **{key: plain(getattr(value, name)) for key, name in names}}
     if isinstance(value, Mapping):
         return {_key(name): plain(inner) for name, inner in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [plain(inner) for inner in value]
     return value
+
+
+@functools.cache
+def _described(cls: type) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return the ``_target_`` of a class, and each of its fields: as configured, and in Python."""
+    names = (field.name for field in dataclasses.fields(typing.cast(Any, cls)))
+    return f"{cls.__module__}.{cls.__qualname__}", tuple((n.rstrip("_"), n) for n in names)

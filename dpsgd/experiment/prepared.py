@@ -84,10 +84,10 @@ class Prepared:
 def prepare(cell: Cell) -> Prepared:
     """Load the data, build the model and check both. Raises ConfigError or PrivacyError."""
     settings = cell.settings
-    whole = _load(cell)
+    whole = loaded(cell)
     check_release_data(cell, whole)
     planted = plant(cell, whole)
-    bundle = whole if planted is None else with_fingerprint(planted.bundle)
+    bundle = whole if planted is None else planted.bundle
     sampler = _sampler(cell, bundle)
     n_units = sampler.n_units
     steps = settings.steps or sampler.steps(settings.epochs)
@@ -120,7 +120,8 @@ def _streams(cell: Cell, key: str) -> Streams:
     return Streams.from_seed(cell.settings.seed, COMMON_NOISE if cell.debug.common_noise else key)
 
 
-def _load(cell: Cell) -> Bundle:
+def loaded(cell: Cell) -> Bundle:
+    """Load the data of a cell and give them their owners and fingerprint. Raises ConfigError."""
     try:
         bundle = cell.data.load(user_cache_path("dpsgd"))
     except ConfigError as error:
@@ -129,13 +130,7 @@ def _load(cell: Cell) -> Bundle:
         bundle = cell.users.assign(bundle, cell.data.seed)
     except ConfigError as error:
         raise error.under("users") from None
-    return with_fingerprint(bundle)
-
-
-def with_fingerprint(bundle: Bundle) -> Bundle:
-    """Return the data under a fingerprint of their whole content, whatever a source says of itself:
-    other data under the same run key would share their noise.
-    """
+    # Whatever a source says of itself: other data under the same key would share their noise.
     facts = [fingerprint_of([bundle.train, bundle.validation, bundle.test]), bundle.users,
              bundle.classes, bundle.vocabulary, bundle.task, bundle.keep]  # fmt: skip
     return replace(bundle, fingerprint=hashlib.sha256(json.dumps(facts).encode()).hexdigest())
