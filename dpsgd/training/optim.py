@@ -85,5 +85,15 @@ class Descent:
             torch._foreach_add_(self._velocity, self._listed(noise), alpha=noise_factor)
         torch._foreach_add_(self._parameters, self._velocity, alpha=-self._lr)
 
+    def state(self) -> dict[str, Tensor]:
+        """Return a copy of the velocity, by parameter name, on the CPU."""
+        pairs = zip(self._names, self._velocity, strict=True)
+        return {name: value.cpu().clone() for name, value in pairs}
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from the velocity of ``state``."""
+        for name, value in zip(self._names, self._velocity, strict=True):
+            value.copy_(state[name])
+
     def _listed(self, values: Mapping[str, Tensor]) -> list[Tensor]:
         return [values[name] for name in self._names]
