@@ -12,31 +12,47 @@ from typing import Any
 from dpsgd.errors import ConfigError
 
 
-def write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Let ``write`` fill a temporary file beside ``path``, then put it in place in one move."""
+def write_whole(path: Path, write: Callable[[Path], None], *, durable: bool = False) -> None:
+    """Let ``write`` fill a temporary file beside ``path``, then put it in place in one move.
+
+    ``durable`` waits until it is on the disk: what must be there after a loss of power.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
     os.close(handle)
     temporary = Path(name)
     try:
         write(temporary)
+        if durable:
+            _sync(temporary)
         temporary.replace(path)
+        if durable:
+            _sync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def write_text(path: Path, text: str) -> None:
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_text(path: Path, text: str, *, durable: bool = False) -> None:
     """Write UTF-8 text whole or not at all."""
-    write_whole(path, lambda p: _text(p, text))
+    write_whole(path, lambda p: _text(p, text), durable=durable)
 
 
 def _text(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: Any, *, durable: bool = False) -> None:
     """Write JSON without NaN or Infinity, whole or not at all."""
-    write_text(path, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    text = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    write_text(path, text, durable=durable)
 
 
 def read_json(path: Path) -> Any | None:

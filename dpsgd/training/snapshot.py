@@ -29,7 +29,7 @@ class Snapshot:
 
     @classmethod
     def of(cls, step: int, model: nn.Module, optimizer: Descent, rule: State) -> Snapshot:
-        """Copy the state after ``step``."""
+        """Copy the state after ``step``. Raises TypeError for a rule's state that is no tensor."""
         return cls(step, _copies(model.state_dict()), optimizer.state(), _copies(rule))
 
     def restore(self, model: nn.Module, optimizer: Descent, rule: State) -> State:
@@ -60,6 +60,9 @@ class Keeper(Protocol):
 
 
 def _copies(values: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    for name, value in values.items():
+        if not isinstance(value, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"state {name!r} is a {type(value).__name__} and no tensor")
     return {name: value.detach().cpu().clone() for name, value in values.items()}
 
 
