@@ -1,24 +1,31 @@
 """Cells that are killed and go on, and what they leave, for the tests of resuming."""
 
+import functools
 import hashlib
+import json
 import os
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
 
 from analysis import schema
-from dpsgd import train
 from dpsgd.experiment import cell as running
 from dpsgd.experiment.files import read_json
+from dpsgd.experiment.prepared import prepare
 from dpsgd.experiment.resume.generations import CHECKPOINT_FILES, Generations
+from dpsgd.experiment.settings import read_cell
+from dpsgd.python import resolved
 
 TINY = {
-    "data": "digits", "model": "logistic", "steps": 7, "batch": 64, "tracker": "none",
-    "telemetry.window": 3, "checkpoint": 0, "runs_dir": "runs", "noise_multiplier": 1.0,
+    "data": "digits", "model": "logistic", "steps": 5, "batch": 64, "tracker": "none",
+    "telemetry.window": 2, "checkpoint": 0, "runs_dir": "runs", "noise_multiplier": 1.0,
     "epsilon": 20.0, "slices": "label",
 }  # fmt: skip
-"""Seven steps, two windows of telemetry and a rest, a checkpoint after every step."""
+"""Five steps, two windows of telemetry and a rest, a checkpoint after every step."""
 
 BITS = (schema.MODEL_FILE, schema.TELEMETRY_FILE, schema.EVALUATION_FILE, schema.PREDICTIONS_FILE,
         schema.LEDGER_FILE, schema.LEDGER_PAGE)  # fmt: skip
@@ -29,14 +36,25 @@ class KilledError(BaseException):
     """Stands for the end of the process."""
 
 
+@dataclass(frozen=True)
+class Dropping:
+    """A model with dropout."""
+
+    name: str
+
+    def build(self, shape):
+        size = int(torch.tensor(shape.inputs).prod())
+        return nn.Sequential(nn.Flatten(), nn.Dropout(0.3), nn.Linear(size, shape.classes))
+
+
 @contextmanager
 def inside(folder):
     """Run below ``folder``, whose runs have one name wherever they are; accountants remember."""
-    before, solved = Path.cwd(), Path(os.environ["XDG_CACHE_HOME"]) / "solved"
-    solved.mkdir(parents=True, exist_ok=True)
+    before, shared = Path.cwd(), os.environ.get("XDG_CACHE_HOME")
     (folder / "runs").mkdir(parents=True, exist_ok=True)
-    if not (folder / "runs" / ".cache").exists():
-        (folder / "runs" / ".cache").symlink_to(solved)
+    if shared is not None and not (folder / "runs" / ".cache").exists():
+        (Path(shared) / "solved").mkdir(parents=True, exist_ok=True)
+        (folder / "runs" / ".cache").symlink_to(Path(shared) / "solved")
     os.chdir(folder)
     try:
         yield
@@ -46,8 +64,16 @@ def inside(folder):
 
 def run(folder, settings=None, on_step=None):
     """Train a tiny cell below ``folder``; return its run folder, absolute."""
+    cell = read_cell(_composed(json.dumps(TINY | (settings or {}))))
     with inside(folder):
-        return train(TINY | (settings or {}), on_step).folder.resolve()
+        shown = on_step or (lambda *_: None)
+        return running.run_cell(prepare(cell), Path("runs"), lambda plan: shown).folder.resolve()
+
+
+@functools.cache
+def _composed(settings):
+    given = json.loads(settings)
+    return resolved({k: v for k, v in given.items() if v is not None})
 
 
 def killed(folder, settings=None, at=4):
@@ -69,9 +95,10 @@ def killed_in_evaluation(folder, settings=None):
     def kill(*args, **kwargs):
         raise KilledError
 
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(KilledError):
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(running, "evaluate_scores", kill)
-        run(folder, settings)
+        with pytest.raises(KilledError):
+            run(folder, settings)
 
 
 def steps_seen(folder, settings=None):
@@ -85,7 +112,8 @@ def bits(folder):
     """The bytes of what a run leaves, without the times."""
     cell = {k: v for k, v in read_json(folder / schema.CELL_FILE).items() if k not in TIMES}
     files = {name: (folder / name).read_bytes() for name in BITS if (folder / name).exists()}
-    return {name: hashlib.sha256(data).hexdigest() for name, data in files.items()} | {"cell": cell}
+    hashes = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+    return hashes | {"cell": cell}
 
 
 def kept(folder):
