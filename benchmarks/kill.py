@@ -13,6 +13,7 @@ import multiprocessing
 import os
 import random
 import shlex
+import signal
 import sys
 import tempfile
 import time
@@ -82,6 +83,8 @@ def _killed(
         time.sleep(chance.uniform(0, 2 * usual / kills))
         process.kill()
         process.join()
+        if process.exitcode not in (0, -signal.SIGKILL):
+            sys.exit(f"an attempt failed before it was killed: exit code {process.exitcode}")
         (run,) = _folders(folder)
         status = _read(run / schema.STATUS_FILE)
         ended = status["status"] == "FINISHED"

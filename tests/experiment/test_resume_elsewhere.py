@@ -14,8 +14,10 @@ from dpsgd.accounting import PLD, poisson_gaussian
 from dpsgd.errors import ConfigError, PrivacyError
 from dpsgd.experiment.composition import total
 from dpsgd.experiment.files import read_json
+from dpsgd.experiment.ledger import environment
 from dpsgd.experiment.ledger.repeats import repeats_of
 from dpsgd.experiment.plan import COMPARED
+from dpsgd.experiment.resume import attempt
 from dpsgd.experiment.verify import read_ledger, verify
 from dpsgd.sampling.schemes import steps_to_charge
 
@@ -182,6 +184,16 @@ def test_without_a_checkpoint_all_steps_are_charged_again(tmp_path, threads):
     seen, folder = steps_seen(tmp_path, CHARGE)
     assert seen == [1, 2, 3, 4, 5]
     assert read_ledger(folder)["epsilon"] == pytest.approx(pld(read_ledger(folder), 10), rel=1e-6)
+
+
+def test_on_an_accelerator_every_attempt_is_another_environment(tmp_path, monkeypatch):
+    assert not environment.repeats_bits("cuda:0")
+    killed(tmp_path, at=4)
+    monkeypatch.setattr(attempt, "repeats_bits", lambda device: False)
+    with pytest.raises(PrivacyError, match="another process on device=cpu"):
+        run(tmp_path)
+    ledger = read_ledger(run(tmp_path, CHARGE))
+    assert [e["draw_id"] for e in ledger["entries"]] == ["1-5", "4-5"]
 
 
 def test_a_run_without_privacy_starts_again_and_owes_nothing(tmp_path, threads):

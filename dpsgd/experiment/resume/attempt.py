@@ -14,7 +14,7 @@ from dpsgd.accounting import check_certified, format_epsilon
 from dpsgd.errors import PrivacyError
 from dpsgd.experiment.ledger.composed import composed_event
 from dpsgd.experiment.ledger.content import training_entries
-from dpsgd.experiment.ledger.environment import code_state, environment
+from dpsgd.experiment.ledger.environment import code_state, environment, repeats_bits
 from dpsgd.experiment.ledger.repeats import (
     Repeat,
     differs,
@@ -71,7 +71,7 @@ def attempt_of(
     """Return how to go on after the attempt that left the ledger ``stored`` (None: there was none)
     and ``checkpoints``, the newest first.
 
-    In the same environment the keyed streams repeat every step bit by bit, so that nothing new is
+    In the same environment, on a CPU, the keyed streams repeat every step bit by bit, so that nothing new is
     released, whichever checkpoint it goes on from. Elsewhere, and where the beginning of such a
     repeat is lost, the steps to come are another release: they are drawn by a new epoch of the key
     and charged again (``resume=charge``), or refused.
@@ -89,7 +89,7 @@ def attempt_of(
     repeats = repeats_of(stored)
     if repeats or here != there:
         plan = _as_before(plan, stored, folder)
-    if here == there:
+    if here == there and repeats_bits(settings.device):
         known = Attempt(_charged(plan, repeats, cache), repeats, None, stored)
         for content in _goes_on(kept, known, here):
             return replace(known, content=content)
