@@ -71,10 +71,10 @@ def attempt_of(
     """Return how to go on after the attempt that left the ledger ``stored`` (None: there was none)
     and ``checkpoints``, the newest first.
 
-    In the same environment, on a CPU, the keyed streams repeat every step bit by bit, so that nothing new is
-    released, whichever checkpoint it goes on from. Elsewhere, and where the beginning of such a
-    repeat is lost, the steps to come are another release: they are drawn by a new epoch of the key
-    and charged again (``resume=charge``), or refused.
+    In the same environment, on a CPU, the keyed streams repeat every step bit by bit, so that
+    nothing new is released, whichever checkpoint it goes on from. Elsewhere, and where the
+    beginning of such a repeat is lost, the steps to come are another release: they are drawn by a
+    new epoch of the key and charged again (``resume=charge``), or refused.
 
     Raises PrivacyError for a refusal, and for a ledger that cannot be of this run.
     """

@@ -59,8 +59,12 @@ def check_planned(ledger: Mapping[str, Any], config: Mapping[str, Any], findings
     if release == "accounted":
         findings.equal("σ of the looks", _WHERE, decide.noise, decisions["noise_multiplier"])
         for one in entries:
-            count = counts.pop(str(one["stream_id"]), 0)
-            _check_entry(ledger, decide, count, one, findings)
+            known = ", ".join(counts) or "no more of them"
+            count = counts.pop(str(one["stream_id"]), None)
+            what = "entry of the looks, stream_id"
+            findings.that(count is not None, what, _WHERE, known, one["stream_id"])
+            if count is not None:
+                _check_entry(ledger, decide, count, one, findings)
 
 
 def check_ending(
