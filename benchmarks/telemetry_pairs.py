@@ -85,6 +85,14 @@ class Both:
         """Return no rows: these are for comparing."""
         return []
 
+    def state(self) -> dict[str, Any]:
+        """Raise NotImplementedError: these trainings are not resumed."""
+        raise NotImplementedError
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Raise NotImplementedError: these trainings are not resumed."""
+        raise NotImplementedError
+
 
 def pair(seed: int, settings: Mapping[str, Any], cache: Path) -> Pair:
     """Train a cell twice with common noise; raises ConfigError as ``dpsgd.train`` does."""

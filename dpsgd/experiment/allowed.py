@@ -50,7 +50,7 @@ LEDGER = frozenset({
     "sampler", "telemetry", "steps_planned", "steps", "stopped_by", "entries", "not_covered",
     "slice_statistics", "data", "data_statistics", "data_fingerprint", "stream_id", "common_noise",
     "randomness", "keying", "floating_point", "environment", "code", "own_code", "result_version",
-    "config_hash", "decisions",
+    "config_hash", "decisions", "charged_again",
 })  # fmt: skip
 """Keys of ``ledger.json``."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,9 @@ def canaries_of(plan: Plan) -> Canaries | None:
     like = {n: p.detach() for n, p in prepared.model.named_parameters() if p.requires_grad}
     sampler = prepared.sampler
     parts = len(prepared.bundle.train) if sampler.combine is None else len(prepared.bundle.users)
-    units = CanaryUnits.of(parts, audit.canaries, like, prepared.groups, prepared.streams)
+    # The coins of an attempt that goes on under a new key are those that it began with.
+    coins = replace(prepared.streams, epoch=0)
+    units = CanaryUnits.of(parts, audit.canaries, like, prepared.groups, coins)
     share = sampler.sampling_probability or sampler.expected_units / (parts + audit.canaries)
     return Canaries(units, like, share, plan.noise_multiplier)
 

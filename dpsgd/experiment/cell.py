@@ -26,12 +26,7 @@ from dpsgd.experiment.files import (
     write_text,
     write_whole,
 )
-from dpsgd.experiment.ledger import (
-    check_attempt,
-    check_same_release,
-    ledger_of,
-    ledger_page,
-)
+from dpsgd.experiment.ledger import check_same_release, ledger_of, ledger_page
 from dpsgd.experiment.ledger.evidence import at_the_end
 from dpsgd.experiment.looked import ended, look_rows
 from dpsgd.experiment.plan import Plan, solve
@@ -45,12 +40,23 @@ from dpsgd.experiment.record import (
     write_config,
     write_table,
 )
+from dpsgd.experiment.resume import (
+    Attempt,
+    Checkpoints,
+    Generations,
+    Interrupts,
+    attempt_of,
+    interruptible,
+)
 from dpsgd.experiment.seal import sha256
 from dpsgd.experiment.secret import keep_traceback, keyed, stored_secret
 from dpsgd.experiment.sweep.index import Index
 from dpsgd.experiment.training import recorder_of, trainer_of, watch_of
 from dpsgd.metrics import evaluate_scores
+from dpsgd.telemetry.recorder import Recorder
+from dpsgd.training.canaries import Canaries
 from dpsgd.training.evaluate import scores
+from dpsgd.training.looks import Watch
 
 MIN_N = 10
 """Slices with fewer examples have no ECE and cannot be the worst slice."""
@@ -72,7 +78,8 @@ class Outcome:
 
 
 def run_cell(prepared: Prepared, runs: Path, progress: Callable[[Plan], Progress]) -> Outcome:
-    """Train a prepared cell unless ``runs`` holds it finished; return its outcome.
+    """Train a prepared cell unless ``runs`` holds it finished; return its outcome. Where an attempt
+    was ended before, it goes on from its checkpoint.
 
     ``progress(plan)`` gives the callback of every step. Raises ConfigError or PrivacyError before
     training, and BusyError while another process has this cell; whatever is raised while training
@@ -96,48 +103,68 @@ def _run(
     gate = gate_of(release=release)
     if release:
         stored_secret(prepared, folder)  # refuses other data before anything of these is shown
-    done = finished(folder)
+    done, generations = finished(folder), Generations(folder)
     if done is not None:
+        generations.discard()
         ledger = read_json(folder / schema.LEDGER_FILE) or {}
         tracker.open(runs)
         return Outcome(folder, done, ledger, True, tracker.upload(folder, done))
-    device = prepared.cell.settings.device
     before = read_json(folder / schema.LEDGER_FILE)
-    reason = check_attempt(before, folder, device)
-    if reason:
-        raise PrivacyError(reason)
     plan = solve(prepared, runs / ".cache")
-    tracker.open(runs)
     plan = replace(plan, prepared=keyed(prepared, folder))
-    ledger = gate.ledger(ledger_of(plan))
+    attempt = attempt_of(plan, before, generations.read(), folder, runs / ".cache")
+    tracker.open(runs)
+    plan = attempt.training
+    ledger = gate.ledger(attempt.ledger(ledger_of(attempt.plan)))
     reason = check_same_release(before, ledger, folder)
     if reason:
         raise PrivacyError(reason)
-    status = Status(folder, gate)
     index = Index(runs)
-    index.begin(folder, label(plan))
-    try:
-        # The ledger is on disk, in full, before any parameter changes.
-        write_config(folder, plan)
-        write_json(folder / schema.LEDGER_FILE, ledger)
-        write_page(folder, ledger, None)
-        cell = gate.cell(_train(plan, folder, status, progress(plan), gate, started))
-        if claimed is not None:
-            claimed.check()
-        write_json(folder / schema.CELL_FILE, cell)
-        write_page(folder, ledger, at_the_end(cell, sha256(folder / schema.MODEL_FILE), runs))
-        status.finish(cell["stopped_by"], cell.get("steps_taken", plan.steps))
-    except BusyError:
-        raise  # the folder is another's now, its status too
-    except BaseException as error:
-        status.fail(error)
-        if isinstance(error, UnwritableError):
-            raise error from None  # a file and what the system says of it: no data
-        if release and isinstance(error, Exception):
-            raise keep_traceback(folder, error) from None
-        raise
+    with interruptible() as interrupts:
+        status = Status(folder, gate, attempt.begun)
+        index.begin(folder, label(plan))
+        try:
+            # The ledger is on disk, in full, before any parameter changes.
+            write_config(folder, plan)
+            write_json(folder / schema.LEDGER_FILE, ledger, durable=bool(attempt.repeats))
+            write_page(folder, ledger, None)
+            keeping = _Keeping(attempt, generations, interrupts)
+            cell = gate.cell(_train(plan, folder, status, progress(plan), gate, started, keeping))
+            if claimed is not None:
+                claimed.check()
+            write_json(folder / schema.CELL_FILE, cell)
+            write_page(folder, ledger, at_the_end(cell, sha256(folder / schema.MODEL_FILE), runs))
+            status.finish(cell["stopped_by"], cell.get("steps_taken", plan.steps))
+            generations.discard()
+        except BusyError:
+            raise  # the folder is another's now, its status too
+        except BaseException as error:
+            status.fail(error)
+            if isinstance(error, UnwritableError):
+                raise error from None  # a file and what the system says of it: no data
+            if release and isinstance(error, Exception):
+                raise keep_traceback(folder, error) from None
+            raise
     index.finish(folder)
     return Outcome(folder, cell, ledger, False, tracker.upload(folder, cell))
+
+
+@dataclass(frozen=True)
+class _Keeping:
+    """What an attempt keeps its checkpoints by."""
+
+    attempt: Attempt
+    generations: Generations
+    interrupts: Interrupts
+
+    def checkpoints(
+        self, recorder: Recorder, watch: Watch | None, canaries: Canaries | None
+    ) -> Checkpoints:
+        every = self.attempt.plan.prepared.cell.settings.checkpoint
+        return Checkpoints(
+            self.generations, self.attempt.identity, self.attempt.content, every, self.interrupts,
+            recorder=recorder, watch=watch, canaries=canaries,
+        )  # fmt: skip
 
 
 def write_page(folder: Path, ledger: dict[str, Any], evidence: dict[str, Any] | None) -> None:
@@ -150,16 +177,19 @@ def write_page(folder: Path, ledger: dict[str, Any], evidence: dict[str, Any] | 
 
 
 def _train(
-    plan: Plan, folder: Path, status: Status, progress: Progress, gate: Gate, started: float
-) -> dict[str, Any]:
+    plan: Plan, folder: Path, status: Status, progress: Progress, gate: Gate, started: float,
+    keeping: _Keeping,
+) -> dict[str, Any]:  # fmt: skip
     prepared, bundle = plan.prepared, plan.prepared.bundle
     trainer = trainer_of(plan)
     recorder = recorder_of(plan, trainer)
     before = time.perf_counter()
     watch = watch_of(plan)
     after = None if watch is None else watch.after
+    checkpoints = keeping.checkpoints(recorder, watch, trainer.canaries)
     progressing = _with_heartbeat(shown(gate, progress), status)
-    trainer.run(bundle.train, recorder, progressing, after)
+    with keeping.interrupts.between_steps():
+        trainer.run(bundle.train, recorder, progressing, after, checkpoints)
     ending = None if watch is None else watch.release()
     trained = time.perf_counter()
     released = plan.steps if ending is None else ending.released
@@ -179,8 +209,8 @@ def _train(
     parts = [part for part in (evaluation.drop(columns="step"), totals, attacks) if len(part)]
     metrics = pd.concat(parts, ignore_index=True)
     seconds = {
-        "": time.perf_counter() - started,
-        "_training": trained - before,
+        "": time.perf_counter() - started + checkpoints.spent,
+        "_training": trained - before + checkpoints.spent,
         "_evaluation": evaluated - trained,
     }
     row = cell_row(plan, metrics, seconds) | ended(ending)
@@ -194,7 +224,9 @@ def _state(prepared: Prepared) -> bytes:
     # On the CPU, so that a machine without the device of this run can read it.
     state = {name: value.cpu() for name, value in prepared.model.state_dict().items()}
     buffer = io.BytesIO()
-    torch.save(state, buffer)  # into a file that is full it fails without saying why
+    # Not by its path: torch would put the name of a temporary file into the bytes, so that the same
+    # weights had another hash each time, and a full disk would fail without saying why.
+    torch.save(state, buffer)
     return buffer.getvalue()
 
 

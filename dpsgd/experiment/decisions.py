@@ -51,11 +51,18 @@ def looks_of(cell: Cell, bundle: Bundle, unit: Unit, steps: int) -> Looks | None
     )
 
 
-def looks_event(looks: Looks | None, steps: int) -> DpEvent | None:
-    """Return the event of all looks of a run of ``steps`` steps; None if they cost nothing."""
+def looks_after(decide: Validation, steps: int, after: int) -> tuple[int, ...]:
+    """Return the steps of the looks of a run of ``steps`` steps that come after step ``after``."""
+    return tuple(step for step in decide.looks(steps) if step > after)
+
+
+def looks_event(looks: Looks | None, steps: int, after: int = 0) -> DpEvent | None:
+    """Return the event of the looks after step ``after`` of a run of ``steps`` steps; None if they
+    cost nothing.
+    """
     if looks is None or not looks.noise_multiplier:
         return None
-    count = len(looks.decide.looks(steps))
+    count = len(looks_after(looks.decide, steps, after))
     return full_batches(looks.noise_multiplier, count) if count else None
 
 

@@ -14,10 +14,11 @@ from typing import Any
 from dpsgd.errors import ConfigError, UnwritableError
 
 
-def write_whole(path: Path, write: Callable[[Path], None]) -> None:
+def write_whole(path: Path, write: Callable[[Path], None], *, durable: bool = False) -> None:
     """Let ``write`` fill a temporary file beside ``path``, then put it in place in one move.
 
-    Raises UnwritableError, which names ``path``, if the disk is full, read-only or gone.
+    ``durable`` waits until it is on the disk: what must be there after a loss of power. Raises
+    UnwritableError, which names ``path``, if the disk is full, read-only or gone.
     """
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -26,7 +27,11 @@ def write_whole(path: Path, write: Callable[[Path], None]) -> None:
         temporary = Path(name)
         try:
             write(temporary)
+            if durable:
+                _sync(temporary)
             temporary.replace(path)
+            if durable:
+                _sync(path.parent)
         finally:
             temporary.unlink(missing_ok=True)
 
@@ -43,9 +48,17 @@ def writing(path: Path) -> Iterator[None]:
         raise UnwritableError(error.errno or errno.EIO, words, str(path)) from error
 
 
-def write_text(path: Path, text: str) -> None:
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_text(path: Path, text: str, *, durable: bool = False) -> None:
     """Write UTF-8 text whole or not at all."""
-    write_whole(path, lambda p: _text(p, text))
+    write_whole(path, lambda p: _text(p, text), durable=durable)
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -61,9 +74,10 @@ def _bytes(path: Path, content: bytes) -> None:
     path.write_bytes(content)
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: Any, *, durable: bool = False) -> None:
     """Write JSON without NaN or Infinity, whole or not at all."""
-    write_text(path, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    text = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    write_text(path, text, durable=durable)
 
 
 def read_json(path: Path) -> Any | None:

@@ -59,7 +59,7 @@ def solve(prepared: Prepared, cache: Path) -> Plan:
     check_scale(prepared, sigma)
     if not cell.private:
         return Plan(prepared, sigma, steps, math.inf, {})
-    epsilons = _epsilons(prepared, prepared.event(sigma, steps), cache)
+    epsilons = epsilons_of(prepared, prepared.event(sigma, steps), cache)
     epsilon, target = float(epsilons[cell.accountant.name]), cell.settings.epsilon
     if target is not None and epsilon > target:
         raise PrivacyError(f"ε of {steps} steps is {epsilon}, above the budget {target}")
@@ -67,7 +67,7 @@ def solve(prepared: Prepared, cache: Path) -> Plan:
     return Plan(prepared, sigma, steps, epsilon, epsilons)
 
 
-def _epsilons(prepared: Prepared, event: DpEvent, cache: Path) -> dict[str, float | str]:
+def epsilons_of(prepared: Prepared, event: DpEvent, cache: Path) -> dict[str, float | str]:
     """Return ε by the accountant that certifies, first, and by all others, or why they refuse."""
     certifying, relation = prepared.cell.accountant, prepared.cell.settings.relation
     found: dict[str, float | str] = {

@@ -34,17 +34,19 @@ from dpsgd.slices import SliceTable
 class Status:
     """``status.json`` of one attempt: RUNNING until told otherwise, with a heartbeat.
 
-    Only what ``gate`` lets through is written.
+    ``begun`` is the step after which it began; ``attempts`` counts it in. Only what ``gate`` lets
+    through is written.
     """
 
-    def __init__(self, folder: Path, gate: Gate) -> None:
+    def __init__(self, folder: Path, gate: Gate, begun: int = 0) -> None:
         self._folder, self._gate = folder, gate
         self._file = folder / schema.STATUS_FILE
         before = read_json(self._file)
         attempts = int(before.get("attempts", 1)) + 1 if isinstance(before, dict) else 1
         self._value: dict[str, Any] = {
             "status": "RUNNING", "pid": os.getpid(), "host": socket.gethostname(),
-            "started_at": now(), "heartbeat": now(), "step": 0, "attempts": attempts,
+            "started_at": now(), "heartbeat": now(), "step": begun, "begun": begun,
+            "attempts": attempts,
         }  # fmt: skip
         self._write()
 

@@ -14,12 +14,13 @@ from analysis import schema
 from dpsgd.errors import ConfigError, PrivacyError
 from dpsgd.experiment.files import read_json
 from dpsgd.experiment.prepared import Prepared
+from dpsgd.experiment.resume.generations import CHECKPOINT_FILES
 from dpsgd.randomness import Streams
 from dpsgd.sources import KEY_BYTES
 
 SECRET_FILE = "secret.key"  # noqa: S105  (a file's name)
 TRACEBACK_FILE = "traceback.private.txt"
-PRIVATE_FILES = (SECRET_FILE, TRACEBACK_FILE)
+PRIVATE_FILES = (SECRET_FILE, TRACEBACK_FILE, *CHECKPOINT_FILES)
 """What a released run keeps in its folder and nobody else may see."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -41,6 +41,8 @@ _ABSENT: Mapping[str, Mapping[str, Any]] = {
     "audit": {"_target_": UNAUDITED, "name": "none"},
 }
 """What stands for a group that the run folders of before do not know of."""
+_ABSENT_KEYS: Mapping[str, Any] = {"checkpoint": None, "resume": "same"}
+"""And for a root key."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,8 @@ class Settings:
     steps: int | None
     device: str
     release: bool
+    checkpoint: float | None
+    resume: Literal["same", "charge"]
     runs_dir: str
 
     def __post_init__(self) -> None:
@@ -77,6 +81,11 @@ class Settings:
             raise ConfigError("seed", self.seed, "must be at least 0")
         if self.steps is not None and self.steps < 1:
             raise ConfigError("steps", self.steps, "must be at least 1, or null for epochs")
+        if self.checkpoint is not None and not 0 <= self.checkpoint < math.inf:
+            raise ConfigError(
+                "checkpoint", self.checkpoint, "must be a number of seconds, 0 or above, or null",
+                "0 writes one after every step, null none",
+            )  # fmt: skip
         _check_device(self.device)
 
 
@@ -141,7 +150,7 @@ def read_cell(config: Mapping[str, Any]) -> Cell:
             "debug.common_noise", True, "must be false with release=true: runs that share their "
             "noise can be subtracted from each other, and none of them is private then",
         )  # fmt: skip
-    settings = build_as(Settings, roots, "")
+    settings = build_as(Settings, {**_ABSENT_KEYS, **roots}, "")
     config = {**_ABSENT, **config}
     parts = {group: build_part(config.get(group, {}), group) for group in GROUPS}
     cell = Cell(settings=settings, debug=debug, **parts)

@@ -31,6 +31,18 @@ def event_of(facts: Mapping[str, Any], noise_multiplier: float, steps: int) -> D
     return make(*(facts[name] for name in names), noise_multiplier, steps)
 
 
+def steps_to_charge(facts: Mapping[str, Any], first: int, last: int) -> int:
+    """Return how many steps from step 1 on cost at least what steps ``first`` to ``last`` cost.
+
+    Where steps are alike, as many as there are. An epoch of fixed batches that was begun is paid
+    for in full, wherever in it one begins. Of a scheme that is not known, all up to ``last``.
+    """
+    if facts.get("scheme") == "shuffled":
+        epoch = int(facts["steps_per_epoch"])
+        return last - (first - 1) // epoch * epoch
+    return last - first + 1 if facts.get("scheme") in _EVENTS else last
+
+
 _EVENTS: dict[str, tuple[Callable[..., DpEvent], tuple[str, ...]]] = {
     "poisson": (poisson_gaussian, ("sampling_probability",)),
     "poisson_truncated": (truncated_gaussian, ("dataset_size", "sampling_probability", "cap")),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from analysis import schema
@@ -13,6 +15,7 @@ from dpsgd.clipping.joint import Joint
 from dpsgd.clipping.rule import ClipRule, State
 from dpsgd.errors import ConfigError
 from dpsgd.telemetry.counts import PURPOSE, SliceCounts
+from dpsgd.telemetry.kept import rows_again, rows_kept
 from dpsgd.telemetry.ratio import Share, Z, share_of
 from dpsgd.telemetry.recorder import Row, SliceKeys, StepFacts
 
@@ -142,6 +145,23 @@ class AccountedRecorder:
                 "hi": share.hi, "release": "accounted",
             })  # fmt: skip
         return rows
+
+    def state(self) -> dict[str, Any]:
+        """Return rows, noised sums, and the counts of the window that is not full."""
+        return {
+            "rows": rows_kept(self.rows), "clip_fraction": self.clip_fraction,
+            "step": self._step, "threshold": self._threshold, "steps": self._steps,
+            "window": [torch.from_numpy(counts) for counts in self._window],
+            "whole": None if self._whole is None else torch.from_numpy(self._whole),
+        }  # fmt: skip
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where ``state`` was."""
+        self.rows, self.clip_fraction = rows_again(state["rows"]), state["clip_fraction"]
+        self._step, self._threshold = state["step"], state["threshold"]
+        self._steps, whole = state["steps"], state["whole"]
+        self._window = [counts.numpy() for counts in state["window"]]
+        self._whole = None if whole is None else whole.numpy()
 
     def _rows(self, place: Row, clipped: float, whole: float, steps: int) -> list[Row]:
         sampled = clipped + whole

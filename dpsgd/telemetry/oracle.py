@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,6 +13,14 @@ from torch import Tensor
 from analysis import schema
 from dpsgd.clipping.rule import State
 from dpsgd.errors import ConfigError
+from dpsgd.telemetry.kept import (
+    facts_again,
+    facts_kept,
+    rows_again,
+    rows_kept,
+    sums_again,
+    sums_kept,
+)
 from dpsgd.telemetry.recorder import Row, SliceKeys, StepFacts
 from dpsgd.telemetry.reduce import Reduced, reduce_window, total_rows, window_rows
 
@@ -106,6 +115,20 @@ class OracleRecorder:
     def totals(self) -> list[Row]:
         """Clip fraction and kept of every slice over all windows, over the joint norm."""
         return total_rows(self._sums, self.keys, "train", "private")
+
+    def state(self) -> dict[str, Any]:
+        """Return rows, sums, and the steps of the window that is not full."""
+        return {
+            "rows": rows_kept(self.rows), "sums": sums_kept(self._sums),
+            "buffer": [facts_kept(facts) for facts in self._buffer],
+            "clip_fraction": self.clip_fraction,
+        }  # fmt: skip
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where ``state`` was."""
+        self.rows, self._sums = rows_again(state["rows"]), sums_again(state["sums"])
+        self._buffer = [facts_again(facts) for facts in state["buffer"]]
+        self.clip_fraction = state["clip_fraction"]
 
     def _row(self, step: int, group: str, stat: str, value: float | None, n: int = 0) -> Row:
         return {

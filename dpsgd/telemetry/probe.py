@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,6 +16,7 @@ from dpsgd.clipping.rule import ClipRule, Info, State
 from dpsgd.engine.probing import has_dropout
 from dpsgd.errors import ConfigError
 from dpsgd.randomness import Streams
+from dpsgd.telemetry.kept import rows_again, rows_kept, sums_again, sums_kept
 from dpsgd.telemetry.recorder import Row, SliceKeys, StepFacts
 from dpsgd.telemetry.reduce import Reduced, reduce_window, total_rows, window_rows
 from dpsgd.training.dropout import DropoutStream
@@ -133,3 +135,15 @@ class ProbeRecorder:
     def totals(self) -> list[Row]:
         """Clip fraction and kept over all measurements, of split ``probe``."""
         return total_rows(self._sums, self.keys, schema.PROBE, self.release)
+
+    def state(self) -> dict[str, Any]:
+        """Return rows and sums."""
+        return {
+            "rows": rows_kept(self.rows), "sums": sums_kept(self._sums),
+            "clip_fraction": self.clip_fraction,
+        }  # fmt: skip
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where ``state`` was."""
+        self.rows, self._sums = rows_again(state["rows"]), sums_again(state["sums"])
+        self.clip_fraction = state["clip_fraction"]

@@ -62,6 +62,14 @@ class Recorder(Protocol):
         """Clip fraction and kept by slice over the whole of training (``schema.CELL_METRICS``)."""
         ...
 
+    def state(self) -> dict[str, Any]:
+        """Return all that was recorded so far, as tensors, lists, numbers and words."""
+        ...
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where ``state`` was."""
+        ...
+
     @property
     def clip_fraction(self) -> float | None:
         """The latest window's clip fraction of all units, for the progress bar."""
@@ -94,3 +102,10 @@ class NoRecorder:
     def totals(self) -> list[Row]:
         """Return no rows."""
         return []
+
+    def state(self) -> dict[str, Any]:
+        """Return nothing."""
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Nothing was kept."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -136,6 +136,17 @@ class Watch:
         if self._looks.decide.select and ending.released == step:
             self._kept = {n: p.detach().clone() for n, p in self._model.named_parameters()}
         return ending.early
+
+    def state(self) -> dict[str, Any]:
+        """Return the scores so far and the parameters of the best look, for a checkpoint."""
+        kept = {name: value.cpu() for name, value in self._kept.items()}
+        return {"scores": list(self._scores), "kept": kept}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where ``state`` was."""
+        device = next(self._model.parameters()).device
+        self._scores = list(state["scores"])
+        self._kept = {name: value.to(device) for name, value in state["kept"].items()}
 
     def release(self) -> Ending:
         """Put the parameters to release into the model; say how training ended."""

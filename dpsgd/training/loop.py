@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 
 import torch
@@ -30,6 +31,7 @@ from dpsgd.training.canaries import NO_CANARIES, Canaries
 from dpsgd.training.dropout import DropoutStream
 from dpsgd.training.micro import Capture, probed_row, shares
 from dpsgd.training.optim import CLIPPED, NOISED, SGD, Mechanism
+from dpsgd.training.snapshot import Keeper, Snapshot
 from dpsgd.training.step import NonFiniteError, Step, private_step
 
 
@@ -68,14 +70,15 @@ class Trainer:
     def run(
         self, split: Split, recorder: Recorder,
         progress: Callable[[int, float, float | None], None],
-        watch: Callable[[int], bool] | None = None,
+        watch: Callable[[int], bool] | None = None, keeper: Keeper | None = None,
     ) -> State:  # fmt: skip
         """Train in place for ``steps`` steps and return the rule's last state.
 
         ``progress(step, loss, clip fraction)`` is called after every step, then ``watch(step)``,
-        which may look at the model and ends training by returning True. Raises PrivacyError with
-        the example's or user's position if a gradient is not finite, and if the model is found to
-        mix rows or to change what is not trained.
+        which may look at the model and ends training by returning True, and else ``keeper``, from
+        whose snapshot training starts; ``recorder`` and ``watch`` are then where they were at that
+        step. Raises PrivacyError with the example's or user's position if a gradient is not finite,
+        and if the model is found to mix rows or to change what is not trained.
         """
         keep_freed_memory()
         inputs, targets = split.inputs.to(self.device), split.labels.to(self.device)
@@ -83,9 +86,13 @@ class Trainer:
         trained = {n: p for n, p in self.model.named_parameters() if p.requires_grad}
         optimizer = self.optim.build(trained, self.mechanism)
         fixed = FixedState.of(self.model)
+        taken = 0
+        if keeper is not None and keeper.start is not None:
+            taken = keeper.start.step
+            state = keeper.start.restore(self.model, optimizer, state)
         self.model.train()
         draw_at = self.sampler.draws(self.streams)
-        for step in range(1, self.steps + 1):
+        for step in range(taken + 1, self.steps + 1):
             draw, planted = self._apart(draw_at(step))
             recorder.before(step, state)
             # A canary is as long as the rule lets it be useful: it would be all of the raw mean.
@@ -115,6 +122,8 @@ class Trainer:
             progress(step, loss, recorder.clip_fraction)
             if watch is not None and watch(step):
                 break
+            if keeper is not None:
+                keeper.after(step, partial(Snapshot.of, step, self.model, optimizer, state))
         recorder.finish()
         fixed.check(self.model)
         return state

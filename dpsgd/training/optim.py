@@ -93,3 +93,12 @@ class Descent:
             velocity.vector.add_(noise.vector, alpha=noise_factor)
         parameters = list(self._parameters.values())
         torch._foreach_add_(parameters, velocity.parts, alpha=-self._lr)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return a copy of the velocity, by parameter name, on the CPU."""
+        return {name: value.cpu().clone() for name, value in self._velocity.items()}
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from the velocity of ``state``."""
+        for name, value in self._velocity.items():
+            value.copy_(state[name])

@@ -5,6 +5,7 @@ noise alone; what a rule asked shows in how its threshold moves.
 """
 
 import dataclasses
+from functools import partial
 
 import numpy as np
 import pytest
@@ -72,8 +73,37 @@ def known(users):
     return Split("train", x, labels, np.arange(len(x)), {}, owner)
 
 
-def trained(rule, share, *, micro_batch, users=False):
-    """Return step by step: parameters by group, states, counts; and the rule that released them."""
+class EndedError(Exception):
+    """An attempt ended, and its process with it."""
+
+
+class Restarts:
+    """Ends an attempt after every ``every`` steps; the next goes on from what it kept."""
+
+    def __init__(self, every):
+        self.every, self.start = every, None
+
+    def after(self, step, take):
+        if step % self.every == 0:
+            self.start = take()
+            raise EndedError
+
+
+def attempts(made, model, split, watching, progress, every):
+    """Train in attempts of ``every`` steps, each with a model of its own; return the last state."""
+    keeper = Restarts(every)
+    while True:
+        try:
+            return made(model).run(split, watching, partial(progress, model), keeper=keeper)
+        except EndedError:
+            model = Two()
+
+
+def trained(rule, share, *, micro_batch, users=False, every=STEPS, steps=STEPS):
+    """Return step by step: parameters by group, states, counts; and the rule that released them.
+
+    ``every``: it is ended after so many steps, and goes on from what was kept.
+    """
     split, model = known(users), Two()
     groups = clip_groups(model, rule.granularity)
     joint = Joint(rule, (SliceCounts(2, len(groups), 2, of_groups=True),), (share,))
@@ -83,17 +113,20 @@ def trained(rule, share, *, micro_batch, users=False):
         if users
         else poisson.records(UNITS, UNITS)
     )
-    trainer = Trainer(
-        model=model, loss=signed, engine=engine(micro_batch=micro_batch), rule=joint,
+    made = partial(
+        Trainer, loss=signed, engine=engine(micro_batch=micro_batch), rule=joint,
         groups=groups, micro_batch=micro_batch, sampler=sampler,
         combine="average" if users else None,
         info={PURPOSE: torch.tensor([[True, False], [True, True]]).repeat(4, 1)},
         optim=SGD("sgd", 1.0, 1.0, 0.0, "fixed"), mechanism="private", noise_multiplier=SIGMA,
-        steps=STEPS, streams=Streams.from_seed(3, f"noise {users}"), device="cpu",
+        steps=steps, streams=Streams.from_seed(3, f"noise {users}"), device="cpu",
         stops_on_rows=True,
     )  # fmt: skip
     watching, at = Watching(), [_flat(model)]
-    last = trainer.run(split, watching, lambda *_: at.append(_flat(model)))
+    last = attempts(
+        lambda model: made(model=model), model, split, watching,
+        lambda model, *_: at.append(_flat(model)), every,
+    )  # fmt: skip
     moved = torch.stack(at[:-1]) - torch.stack(at[1:])
     watching.states.append(last)
     of_group = torch.tensor(
@@ -149,7 +182,7 @@ PER_LAYER = AdaptivePerLayer(
 )  # fmt: skip
 CASES = {
     "records": (FLAT, 0.05, {"micro_batch": 5}),
-    "users": (PER_LAYER, 0.1, {"users": True, "micro_batch": 9}),
+    "users, resumed": (PER_LAYER, 0.1, {"users": True, "micro_batch": 9, "every": 97}),
 }
 
 
@@ -185,3 +218,14 @@ def test_the_test_sees_shares_that_are_not_those_of_the_release(seen):
     wrong = dataclasses.replace(joint, shares_beside=(0.75 * joint.share,))
     counts = [v for k, v in columns_of(wrong, *rest) if k.startswith("count")]
     assert not fits(torch.cat(counts))
+
+
+def test_no_step_of_a_resumed_run_draws_its_noise_again_or_another_one():
+    rule, share, more = CASES["users, resumed"]
+    found = []
+    for every in (7, STEPS):
+        torch.manual_seed(0)
+        _, moved, _, watching = trained(rule, share, **more | {"steps": 60, "every": every})
+        found.append((moved, torch.stack(watching.answers)))
+    assert all(torch.equal(resumed, whole) for resumed, whole in zip(*found, strict=True))
+    assert len(found[0][0].unique(dim=0)) == 60

@@ -84,7 +84,7 @@ def ledger_of(plan: Plan) -> dict[str, Any]:
         "steps_planned": prepared.steps,
         "steps": plan.steps,
         "stopped_by": plan.stopped_by,
-        "entries": _entries(plan, state),
+        "entries": training_entries(plan),
         "not_covered": not_covered(plan),
         "slice_statistics": slice_statistics(cell, prepared.bundle),
         "data": cell.data.name,
@@ -139,10 +139,14 @@ def _randomness(cell: Cell) -> dict[str, str]:
     return dict(zip(("randomness", "keying", "floating_point"), words, strict=True))
 
 
-def _entries(plan: Plan, state: State) -> list[dict[str, Any]]:
+def training_entries(plan: Plan) -> list[dict[str, Any]]:
+    """Return the entries of all planned steps and looks; none without privacy."""
     prepared, cell = plan.prepared, plan.prepared.cell
     if not cell.private:
         return []
+    state = prepared.rule.bind(
+        prepared.groups, plan.noise_multiplier, prepared.sampler.expected_units
+    )
     stream, relation = prepared.streams.stream_id, cell.settings.relation
     steps = step_entries(
         prepared.rule, state, prepared.sampler, plan.noise_multiplier, plan.steps, stream, relation

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dpsgd.experiment.decisions import looks_event
+from dpsgd.experiment.decisions import looks_after, looks_event
 from dpsgd.experiment.ledger.entries import Scope, entry
 from dpsgd.training.looks import SENSITIVITY, Looks
 
@@ -26,13 +26,13 @@ _WORDS: Mapping[str, str] = {
 
 
 def looks_entries(
-    looks: Looks | None, steps: int, stream_id: str, relation: str
+    looks: Looks | None, steps: int, stream_id: str, relation: str, *, after: int = 0
 ) -> list[dict[str, Any]]:
-    """Return the ledger's entry of the looks, if they are inside ε."""
-    event = looks_event(looks, steps)
+    """Return the ledger's entry of the looks after step ``after``, if they are inside ε."""
+    event = looks_event(looks, steps, after)
     if looks is None or event is None:
         return []
-    count = len(looks.decide.looks(steps))
+    count = len(looks_after(looks.decide, steps, after))
     scope = Scope(looks.unit, relation, 1.0, count, DRAW, stream_id)
     return [entry(looks.decide.purpose, event, 1.0, _BOUND, scope)]
 

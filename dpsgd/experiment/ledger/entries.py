@@ -13,6 +13,7 @@ from dpsgd.accounting.stored import event_to_json
 from dpsgd.clipping.rule import ClipRule, ReleasePurpose, State
 from dpsgd.errors import PrivacyError
 from dpsgd.sampling.sampler import Sampler
+from dpsgd.sampling.schemes import steps_to_charge
 
 PURPOSES: tuple[str, ...] = get_args(ReleasePurpose)
 
@@ -45,9 +46,10 @@ class Scope:
 
 def step_entries(
     rule: ClipRule, state: State, sampler: Sampler, noise_multiplier: float, steps: int,
-    stream_id: str, relation: str,
+    stream_id: str, relation: str, *, first: int = 1,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """Return the entries of all training steps: what the rule releases, each with its share.
+    """Return the entries of training steps ``first`` to ``steps``: what the rule releases, each
+    with its share.
 
     The joint release of a step has ``noise_multiplier`` σ; a release of share s has σ/√s alone, and
     they merge to σ again. Raises PrivacyError unless the shares add up to 1.
@@ -56,12 +58,13 @@ def step_entries(
     if not math.isclose(math.fsum(shares.values()), 1.0, rel_tol=1e-9):
         raise PrivacyError(f"clip={rule.name}: its shares of the envelope are {shares}, not 1")
     scope = Scope(
-        sampler.unit, relation, sampler.sampling_probability, steps, f"1-{steps}", stream_id
+        sampler.unit, relation, sampler.sampling_probability, steps - first + 1,
+        f"{first}-{steps}", stream_id,
     )  # fmt: skip
-    whole = len(shares) == 1
+    whole, charged = len(shares) == 1, steps_to_charge(sampler.facts, first, steps)
     return [
         entry(
-            purpose, sampler.event(noise_multiplier / math.sqrt(share), steps), share,
+            purpose, sampler.event(noise_multiplier / math.sqrt(share), charged), share,
             ENVELOPE if whole else _OF_STEP.get(purpose, "of its columns: ≤ share"), scope,
         )
         for purpose, share in shares.items()

@@ -37,6 +37,13 @@ def environment(device: str) -> dict[str, Any]:
     }
 
 
+def repeats_bits(device: str) -> bool:
+    """Whether steps on ``device`` can be repeated bit by bit: on an accelerator sums come in the
+    order in which its threads happen to end.
+    """
+    return torch.device(device).type == "cpu"
+
+
 @cache
 def _sources() -> str:
     """Return a hash of this package's source files, as they were when it was first asked for."""

@@ -10,6 +10,7 @@ from dpsgd.accounting import ESTIMATES, format_delta, format_epsilon, unit_text
 from dpsgd.experiment.ledger.decisions import DRAW, decision_lines
 from dpsgd.experiment.ledger.evidence_page import evidence_section
 from dpsgd.experiment.ledger.layout import bullets, paragraph, quote, table
+from dpsgd.experiment.ledger.repeats import CHARGED_AGAIN, repeat_lines
 
 
 def ledger_page(ledger: Mapping[str, Any], evidence: Mapping[str, Any] | None = None) -> str:
@@ -59,6 +60,7 @@ def _protected(ledger: Mapping[str, Any]) -> list[str]:
         f"n = {ledger['n_units']} units, declared {ledger['n_units_declared']}. "
         f"δ: {ledger['delta_why']}.",
         _steps(ledger),
+        *repeat_lines(ledger),
     ]
 
 
@@ -69,9 +71,10 @@ def _steps(ledger: Mapping[str, Any]) -> str:
     most = "" if covered == planned else f"; the budget ends before the {planned} that were asked"
     looks = next((e["steps"] for e in ledger["entries"] if e["draw_id"] == DRAW), 0)
     asked = f" and {looks} looks" if looks else ""
+    again = " and of all that was charged again" if ledger.get(CHARGED_AGAIN) else ""
     return (
         f"ε is that of {covered} steps{asked}, fixed before the first, however many were taken"
-        f"{most}."
+        f"{most}{again}."
     )
 
 

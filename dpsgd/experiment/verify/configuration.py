@@ -17,12 +17,12 @@ from dpsgd.errors import ConfigError
 from dpsgd.experiment.identity import key_of
 from dpsgd.experiment.ledger.content import config_hash
 from dpsgd.experiment.ledger.entries import training_steps
+from dpsgd.experiment.ledger.repeats import repeats_of
 from dpsgd.experiment.parts import build_part
-from dpsgd.experiment.prepared import COMMON_NOISE
+from dpsgd.experiment.verify.coverage import check_streams
 from dpsgd.experiment.verify.finding import Findings
-from dpsgd.randomness import Streams
 from dpsgd.sampling.capped_users import CappedUsers
-from dpsgd.sampling.schemes import event_of
+from dpsgd.sampling.schemes import event_of, steps_to_charge
 
 _WHERE = f"{schema.LEDGER_FILE} against {schema.CONFIG_FILE}"
 _SHIPPED = "dpsgd.sampling."
@@ -40,7 +40,7 @@ def check_configuration(
     findings.equal("run_key", _WHERE, key, ledger["run_key"])
     for name in ("relation", "mechanism", "release"):
         findings.equal(name, _WHERE, config[name], ledger[name])
-    _check_streams(ledger, config, findings)
+    check_streams(ledger, config, findings)
     findings.equal(
         "expected_units", _WHERE, config["batch"], ledger["sampler"]["expected_units"]
     )  # fmt: skip
@@ -63,22 +63,6 @@ def check_configuration(
         _check_private(ledger, config, findings)
 
 
-def _check_streams(
-    ledger: Mapping[str, Any], config: Mapping[str, Any], findings: Findings
-) -> None:
-    """Compare whose noise this is: what ``compose`` trusts, so as not to add two sums of one."""
-    shared = bool(config["debug"]["common_noise"])
-    findings.equal("common_noise", _WHERE, shared, ledger["common_noise"])
-    if not config["release"]:
-        of = COMMON_NOISE if shared else ledger["run_key"]
-        stream = Streams.from_seed(config["seed"], of).stream_id
-        findings.equal("stream_id", _WHERE, stream, ledger["stream_id"])
-    for place, one in enumerate(ledger["entries"]):
-        if training_steps(str(one["draw_id"])) is not None:
-            what = f"entries[{place}].stream_id"
-            findings.equal(what, _WHERE, ledger["stream_id"], one["stream_id"])
-
-
 def _check_private(
     ledger: Mapping[str, Any], config: Mapping[str, Any], findings: Findings
 ) -> None:
@@ -87,10 +71,13 @@ def _check_private(
     if sigma is not None:
         findings.equal("σ", _WHERE, sigma, ledger["noise_multiplier"])
     if target is not None and math.isfinite(target):
-        findings.that(
-            ledger["epsilon"] <= target, "ε within its target", _WHERE, f"at most {target}",
-            ledger["epsilon"],
-        )  # fmt: skip
+        if repeats_of(ledger):
+            findings.remarks.append(f"charged again: ε is beyond what was planned ({target:g})")
+        else:
+            findings.that(
+                ledger["epsilon"] <= target, "ε within its target", _WHERE, f"at most {target}",
+                ledger["epsilon"],
+            )  # fmt: skip
         solved = sigma is None and str(ledger["accountant"]["_target_"]).startswith(ACCOUNTANTS)
         least = target * (1 - 2 * TOLERANCE) if solved else 0.0
         findings.that(
@@ -98,22 +85,24 @@ def _check_private(
             f"at least {least:g}", ledger["epsilon"],
         )  # fmt: skip
     for place, one in enumerate(ledger["entries"]):
-        if training_steps(str(one["draw_id"])) is None:
+        steps = training_steps(str(one["draw_id"]))
+        if steps is None:
             continue
         for name in ("unit", "relation"):
             findings.equal(f"entries[{place}].{name}", _WHERE, ledger[name], one[name])
-        _check_event(ledger, config, place, one, findings)
+        _check_event(ledger, config, place, one, steps, findings)
 
 
 def _check_event(
     ledger: Mapping[str, Any], config: Mapping[str, Any], place: int, one: Mapping[str, Any],
-    findings: Findings,
+    steps: range, findings: Findings,
 ) -> None:  # fmt: skip
     """Let the configured sampler state the event of an entry, and q, once more."""
     try:
         facts = _facts(ledger, config)
         sigma = noise_of(event_from_json(one["event"]))
-        event = event_to_json(event_of(facts, sigma, one["steps"]))
+        charged = steps_to_charge(facts, steps.start, steps.stop - 1)
+        event = event_to_json(event_of(facts, sigma, charged))
     except (ConfigError, TypeError, AttributeError, RuntimeError) as error:
         findings.remarks.append(f"the sampler's event was not rebuilt: {error}")
         return

@@ -14,10 +14,12 @@ from analysis import schema
 from dpsgd.accounting.sampled import full_batches
 from dpsgd.accounting.stored import event_to_json
 from dpsgd.errors import ConfigError
+from dpsgd.experiment.decisions import looks_after
 from dpsgd.experiment.ledger.decisions import DRAW
 from dpsgd.experiment.looked import EARLY
 from dpsgd.experiment.parts import build_part
 from dpsgd.experiment.settings import UNDECIDED
+from dpsgd.experiment.verify.coverage import beginnings
 from dpsgd.experiment.verify.finding import Findings
 from dpsgd.training.decide import Validation
 from dpsgd.training.looks import ending_of
@@ -47,12 +49,22 @@ def check_planned(ledger: Mapping[str, Any], config: Mapping[str, Any], findings
     if release == "public":
         findings.equal("looks read as public", _WHERE, "public", declared)
     findings.equal("looks of a private run", _WHERE, ledger["private"], release != "private")
-    accounted = release == "accounted"
-    findings.equal("entries of looks", _WHERE, int(accounted and bool(looks)), len(entries))
-    if accounted:
+    # Those of an earlier attempt, and again those that came after it went on elsewhere.
+    counts = {
+        stream: len(looks_after(decide, ledger["steps"], after))
+        for stream, after in beginnings(ledger).items()
+    }
+    counts = {k: count for k, count in counts.items() if count and release == "accounted"}
+    findings.equal("entries of looks", _WHERE, len(counts), len(entries))
+    if release == "accounted":
         findings.equal("σ of the looks", _WHERE, decide.noise, decisions["noise_multiplier"])
         for one in entries:
-            _check_entry(ledger, decide, len(looks), one, findings)
+            known = ", ".join(counts) or "no more of them"
+            count = counts.pop(str(one["stream_id"]), None)
+            what = "entry of the looks, stream_id"
+            findings.that(count is not None, what, _WHERE, known, one["stream_id"])
+            if count is not None:
+                _check_entry(ledger, decide, count, one, findings)
 
 
 def check_ending(
@@ -86,8 +98,7 @@ def _check_entry(
 ) -> None:  # fmt: skip
     expected = {
         "purpose": decide.purpose, "noise_multiplier": decide.noise, "share": 1.0, "steps": count,
-        "sampling_probability": 1.0, "stream_id": ledger["stream_id"],
-        "unit": ledger["unit"], "relation": ledger["relation"],
+        "sampling_probability": 1.0, "unit": ledger["unit"], "relation": ledger["relation"],
         "event": event_to_json(full_batches(decide.noise, count)),
     }  # fmt: skip
     for name, value in expected.items():

@@ -14,6 +14,7 @@ from dpsgd.accounting.stored import event_from_json
 from dpsgd.errors import ConfigError
 from dpsgd.experiment.ledger.composed import composed_event
 from dpsgd.experiment.ledger.entries import by_draw, training_steps
+from dpsgd.experiment.ledger.repeats import environment_of
 from dpsgd.experiment.parts import build_part
 from dpsgd.experiment.plan import COMPARED
 from dpsgd.experiment.verify.configuration import ACCOUNTANTS
@@ -120,7 +121,7 @@ def _shipped(stored: Any) -> Accountant | None:
 
 
 def _warn_of_versions(ledger: Mapping[str, Any], findings: Findings) -> None:
-    then = ledger["environment"].get("dp-accounting")
+    then = environment_of(ledger).get("dp-accounting")
     now = importlib.metadata.version("dp-accounting")
     if then != now:
         findings.remarks.append(f"accounted with dp-accounting {then}, verified with {now}")

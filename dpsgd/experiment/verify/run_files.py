@@ -13,11 +13,12 @@ import pandas as pd
 from analysis import schema
 from dpsgd.experiment.files import read_json
 from dpsgd.experiment.identity import flat, infinities_as_words
-from dpsgd.experiment.ledger.entries import training_steps
 from dpsgd.experiment.ledger.evidence import again
 from dpsgd.experiment.ledger.page import ledger_page
+from dpsgd.experiment.ledger.repeats import repeats_of
 from dpsgd.experiment.looked import EARLY
 from dpsgd.experiment.seal import SEALED, sealed_files
+from dpsgd.experiment.verify.coverage import check_coverage
 from dpsgd.experiment.verify.decisions import may_stop_early
 from dpsgd.experiment.verify.finding import Findings
 
@@ -36,14 +37,11 @@ def check_status(ledger: Mapping[str, Any], status: Mapping[str, Any], findings:
     findings.that(word in schema.STATUSES, "status", schema.STATUS_FILE,
                   " or ".join(schema.STATUSES), word)  # fmt: skip
     covered = ledger["steps"]
-    _check_coverage(ledger, findings)
+    check_coverage(ledger, findings)
     whole = isinstance(taken, int) and taken >= 0
     findings.that(whole and taken <= covered, "steps taken", where, f"at most {covered}", taken)
     if status.get("attempts", 1) > 1:
-        findings.remarks.append(
-            f"attempt {status['attempts']} of this run: the earlier ones were repeated from step 0 "
-            "by the same streams, bit by bit, and are charged once"
-        )
+        findings.remarks.append(f"attempt {status['attempts']} of this run: {_attempts(ledger)}")
     if word != "FINISHED":
         return _unfinished(word, status, covered)
     if may_stop_early(ledger) and status.get("stopped_by") == EARLY:
@@ -123,21 +121,14 @@ def check_page(
     findings.items("evidence", schema.EVIDENCE_FILE, renewed, evidence)
 
 
-def _check_coverage(ledger: Mapping[str, Any], findings: Findings) -> None:
-    """Every step up to the last has an entry, and no entry is beyond."""
-    if not ledger["private"]:
-        return
-    steps = [training_steps(str(one["draw_id"])) for one in ledger["entries"]]
-    covered = {step for some in steps if some is not None for step in some}
-    expected = set(range(1, ledger["steps"] + 1))
-    missing, beyond = sorted(expected - covered), sorted(covered - expected)
-    where = f"entries of {schema.LEDGER_FILE}"
-    findings.that(not missing, "steps without an entry", where, "none", _range(missing))
-    findings.that(not beyond, "steps beyond those planned", where, "none", _range(beyond))
-
-
-def _range(steps: list[int]) -> str:
-    return f"{len(steps)}, {steps[0]} to {steps[-1]}" if steps else "none"
+def _attempts(ledger: Mapping[str, Any]) -> str:
+    again = len(repeats_of(ledger))
+    if not again:
+        return (
+            "it went on from a checkpoint of the earlier ones, or repeated their steps by the same "
+            "streams, bit by bit, and all are charged once"
+        )
+    return f"{again} of them in another environment, where steps were drawn and charged again"
 
 
 def _unfinished(word: str, status: Mapping[str, Any], covered: int) -> str:
