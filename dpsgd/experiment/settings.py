@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -34,8 +34,12 @@ GROUPS = (
 )  # fmt: skip
 
 UNDECIDED = f"{NoDecisions.__module__}.{NoDecisions.__name__}"
-_ABSENT: Mapping[str, Mapping[str, Any]] = {"decide": {"_target_": UNDECIDED, "name": "none"}}
-"""What stands for a group that the run folders of before do not know of."""
+_ABSENT: Mapping[str, Any] = {
+    "decide": {"_target_": UNDECIDED, "name": "none"},
+    "threads": None,
+    "on_failure": "continue",
+}
+"""What stands for a group or root key that the run folders of before do not know of."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,8 @@ class Settings:
     device: str
     release: bool
     runs_dir: str
+    threads: int | None
+    on_failure: Literal["continue", "stop"]
 
     def __post_init__(self) -> None:
         _positive("epsilon", self.epsilon, "a number above 0, inf (a diagnostic), or null")
@@ -72,6 +78,8 @@ class Settings:
             raise ConfigError("seed", self.seed, "must be at least 0")
         if self.steps is not None and self.steps < 1:
             raise ConfigError("steps", self.steps, "must be at least 1, or null for epochs")
+        if self.threads is not None and self.threads < 1:
+            raise ConfigError("threads", self.threads, "must be at least 1, or null")
         _check_device(self.device)
 
 
@@ -120,7 +128,7 @@ class Cell:
 
 def read_cell(config: Mapping[str, Any]) -> Cell:
     """Build the typed cell of a resolved configuration. Raises ConfigError."""
-    config = {k: v for k, v in config.items() if k not in ("experiment", "sweep")}
+    config = _ABSENT | {k: v for k, v in config.items() if k not in ("experiment", "sweep")}
     roots = {k: v for k, v in config.items() if k not in (*GROUPS, "debug")}
     unknown = [k for k in roots if k not in Settings.__dataclass_fields__]
     if unknown:
@@ -136,7 +144,6 @@ def read_cell(config: Mapping[str, Any]) -> Cell:
             "noise can be subtracted from each other, and none of them is private then",
         )  # fmt: skip
     settings = build_as(Settings, roots, "")
-    config = {**_ABSENT, **config}
     parts = {group: build_part(config.get(group, {}), group) for group in GROUPS}
     cell = Cell(settings=settings, debug=debug, **parts)
     _check_together(cell)
