@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,6 +13,8 @@ from dpsgd.experiment.sweep.asked import Asked
 from dpsgd.experiment.sweep.halt import Halt
 from dpsgd.experiment.sweep.outcomes import without_record
 from hydra_plugins.clipping_atlas._handing import Words
+
+log = logging.getLogger(__name__)
 
 LAUNCHES = 2
 """How often what a dying launcher left is launched, the first time included."""
@@ -36,14 +39,14 @@ def launch_until_done(
         except KeyboardInterrupt:
             return "the sweep was interrupted before it began"
         except (Exception, SystemExit) as error:  # whatever a launcher dies of, the cells go on
-            first = (str(error).splitlines() or [""])[0]
-            why = f"its launcher died: {type(error).__name__}: {first}"
+            log.debug("a launcher died", exc_info=error)
+            why = f"its launcher or a worker died ({type(error).__name__})"
         left = without_record(left, sweep)
         if not left or Halt(sweep).asked():
             break
         _let_go()
         if attempt + 1 < LAUNCHES:
-            say(f"{why}. {len(left)} cells are launched again")
+            say(f"{why}: {len(left)} of the cells are launched again")
     return why
 
 

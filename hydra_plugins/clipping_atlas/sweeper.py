@@ -105,7 +105,8 @@ class CheckedSweeper(BasicSweeper):
         halt.own()
         with ExitStack() as around:
             interrupts = around.enter_context(in_order(halt))
-            around.enter_context(following(folder, lambda line: say(console, line)))
+            labels = {cell.run_key: cell.label for cell in missing}
+            around.enter_context(following(folder, labels, lambda line: say(console, line)))
             why = launch_until_done(
                 self._new_launcher, missing, folder, self.max_batch_size,
                 lambda line: say(console, line),

@@ -86,21 +86,18 @@ def in_child(
 
 
 class _Asker:
-    """Ends a child in order once it is asked to, or once whoever started us is gone."""
+    """Ends a child in order once that is asked for, and kills it if it does not end."""
 
     def __init__(self, process: ForkServerProcess, end: Callable[[], bool]) -> None:
         self._process, self._end = process, end
-        self._starter = os.getppid()
         self._asked_at: float | None = None
 
     def look(self) -> None:
-        """Ask the child to end if that is wished; kill it if it does not."""
-        if self._asked_at is None:
-            # A worker whose launcher died would train on, for nobody.
-            if self._end() or os.getppid() != self._starter:
-                self._asked_at = time.monotonic()
-                self._process.terminate()
-        elif time.monotonic() - self._asked_at > GRACE:
+        """Do what is due."""
+        if self._asked_at is None and self._end():
+            self._asked_at = time.monotonic()
+            self._process.terminate()
+        elif self._asked_at is not None and time.monotonic() - self._asked_at > GRACE:
             self._process.kill()
 
 

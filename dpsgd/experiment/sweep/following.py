@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,8 +13,10 @@ POLL = 0.3
 
 
 @contextmanager
-def following(sweep: Path, show: Callable[[str], None]) -> Iterator[None]:
-    """Show what the jobs of ``sweep`` leave while the block runs."""
+def following(
+    sweep: Path, labels: Mapping[str, str], show: Callable[[str], None]
+) -> Iterator[None]:
+    """Show what the jobs of ``sweep``, which are called ``labels``, leave while the block runs."""
     done = threading.Event()
     seen: set[str] = set()
 
@@ -25,7 +27,7 @@ def following(sweep: Path, show: Callable[[str], None]) -> Iterator[None]:
             ended = read_ended(sweep, job)
             if ended is not None:
                 seen.add(job)
-                show(ended.line or f"{ended.run_key or 'a cell'}: {ended.error}")
+                show(ended.line or f"{ended.status}  {labels.get(job, job)}: {ended.error}")
 
     def follow() -> None:
         while not done.wait(POLL):

@@ -34,6 +34,12 @@ class Halt:
         leader = read_json(self.folder / "leader.json")
         return leader is not None and leader != _this_process()
 
+    @property
+    def led_by(self) -> int | None:
+        """The process on this host that leads the sweep; None if that is on another."""
+        leader = read_json(self.folder / "leader.json") or {}
+        return leader["pid"] if leader.get("host") == socket.gethostname() else None
+
     def ask(self, what: str) -> None:
         """Ask for ``NO_MORE`` or ``NOW``. What was asked before is never weakened."""
         if self.asked() != NOW:

@@ -5,10 +5,10 @@ A launcher whose job raises or dies stops, or takes other jobs with it.
 
 from __future__ import annotations
 
-import signal
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,11 @@ from dpsgd.experiment.sweep.children import LOST, ChildResult, in_child
 from dpsgd.experiment.sweep.ended import FAILED, FINISHED, KILLED, Ended, not_run, write_ended
 from dpsgd.experiment.sweep.halt import NO_MORE, NOW, Halt
 from dpsgd.experiment.sweep.killed import mark_killed
+from dpsgd.experiment.sweep.worker import follow_leader
 
 KILLERS = ("KeyboardInterrupt", "SystemExit", "Terminated")
-OUT_OF_MEMORY = "SIGKILL (by hand, or by the system when memory ran out)"
+SIGTERM = "SIGTERM"
+OUT_OF_MEMORY = "SIGKILL: by hand, or out of memory"
 
 
 def run_in_child(config: Mapping[str, Any], runs: Path, sweep: Path, job: str) -> dict[str, Any]:
@@ -40,17 +42,17 @@ def run_in_child(config: Mapping[str, Any], runs: Path, sweep: Path, job: str) -
 
 def _run(config: Mapping[str, Any], runs: Path, sweep: Path, job: str) -> Ended:
     halt = Halt(sweep)
-    if halt.led_elsewhere:
-        # Ctrl-C reaches every process of a terminal; what it means is decided in one.
-        with suppress(ValueError):  # not in the main thread
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
+    follow_leader(sweep)
     release = bool(config.get("release"))
     log = sweep / job / ("log.private.txt" if release else "log.txt")
     try:
         result = in_child(
             _train, config, runs, log=log, private=release, end=lambda: halt.asked() == NOW
         )
-        return _what_became(result, runs, log, release)
+        ended = _what_became(result, runs, log, release)
+        if ended.error == SIGTERM and halt.asked() == NOW:
+            return replace(ended, error="ended with the sweep")
+        return ended
     except Exception as error:
         with suppress(OSError), log.open("a", encoding="utf-8") as opened:
             traceback.print_exc(file=opened)
@@ -73,7 +75,7 @@ def _what_became(result: ChildResult, runs: Path, log: Path, release: bool) -> E
     if result.error is not None:
         name, line = result.error
         status = KILLED if name in KILLERS else FAILED
-        error = "SIGTERM" if name == "Terminated" else _in_one_line(name, line)
+        error = SIGTERM if name == "Terminated" else _in_one_line(name, line)
         return Ended(key, status, error, "", _keep_log(log, folder), False)
     error = _sudden(result)
     if folder is not None:

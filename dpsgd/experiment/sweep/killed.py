@@ -16,8 +16,8 @@ def mark_killed(folder: Path, pid: int, stopped_by: str, *, release: bool) -> bo
 
     Returns whether that was so: a status that is not RUNNING, or another process's, is left alone.
     """
-    status = read_json(folder / schema.STATUS_FILE)
-    if not _running(status) or status["pid"] != pid or status["host"] != socket.gethostname():
+    status = _running(folder)
+    if status is None or status["pid"] != pid:
         return False
     # Imported where a run was killed: a job's own process does without pandas.
     from dpsgd.experiment.allowed import gate_of  # noqa: PLC0415
@@ -29,10 +29,8 @@ def mark_killed(folder: Path, pid: int, stopped_by: str, *, release: bool) -> bo
 
 def running_here(folder: Path) -> int | None:
     """Return the process that a run is said to be RUNNING in on this host, alive or not."""
-    status = read_json(folder / schema.STATUS_FILE)
-    if not _running(status) or status["host"] != socket.gethostname():
-        return None
-    return int(status["pid"])
+    status = _running(folder)
+    return None if status is None else int(status["pid"])
 
 
 def alive(pid: int) -> bool:
@@ -46,5 +44,8 @@ def alive(pid: int) -> bool:
     return True
 
 
-def _running(status: Any) -> bool:
-    return isinstance(status, dict) and status.get("status") == "RUNNING" and "pid" in status
+def _running(folder: Path) -> dict[str, Any] | None:
+    status: Any = read_json(folder / schema.STATUS_FILE)
+    if not isinstance(status, dict) or status.get("status") != "RUNNING":
+        return None
+    return status if status.get("host") == socket.gethostname() and "pid" in status else None
