@@ -40,13 +40,15 @@ def launch_until_done(
             return "the sweep was interrupted before it began"
         except (Exception, SystemExit) as error:  # whatever a launcher dies of, the cells go on
             log.debug("a launcher died", exc_info=error)
-            why = f"its launcher or a worker died ({type(error).__name__})"
+            why = f"its launcher died ({type(error).__name__})"
+            first = (str(error).splitlines() or [""])[0]
+            say(f"the launcher, or a worker of it, died: {type(error).__name__}: {first}")
         left = without_record(left, sweep)
         if not left or Halt(sweep).asked():
             break
         _let_go()
         if attempt + 1 < LAUNCHES:
-            say(f"{why}: {len(left)} of the cells are launched again")
+            say(f"{len(left)} of {len(cells)} cells are launched again")
     return why
 
 

@@ -94,6 +94,8 @@ class CheckedSweeper(BasicSweeper):
 
     def _run(self, console: Console, missing: Sequence[Asked], asked: int) -> None:
         """Launch the missing cells, and leave with the exit code that they deserve."""
+        from rich.console import Console  # noqa: PLC0415
+
         from dpsgd.experiment.sweep.failed import failed_of, print_failed, say  # noqa: PLC0415
         from dpsgd.experiment.sweep.following import following  # noqa: PLC0415
         from dpsgd.experiment.sweep.halt import Halt  # noqa: PLC0415
@@ -113,7 +115,7 @@ class CheckedSweeper(BasicSweeper):
             )  # fmt: skip
         failed = failed_of(missing, folder, why)
         if failed:
-            print_failed(console, failed, asked, sys.argv[1:])
+            print_failed(Console(stderr=True, highlight=False), failed, asked, sys.argv[1:])
         if failed or interrupts.exitcode:
             sys.exit(interrupts.exitcode or 1)
 

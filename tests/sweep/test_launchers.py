@@ -63,7 +63,7 @@ def test_what_befalls_one_cell_costs_no_other(launcher, tmp_path):
         (line,) = [row for row in table.splitlines() if row.startswith(f"model.fault={fault}")]
         assert said in line
         assert line.rstrip().endswith(found[fault]["folder"].name)
-    rows = table.split("Only these:")[0].splitlines()
+    rows = table.split("A folder's")[0].splitlines()
     assert max(map(len, rows)) <= 80
 
     (tmp_path / "flag").unlink()

@@ -94,7 +94,7 @@ def test_a_worker_that_is_killed_is_replaced_and_its_cell_runs_again(running):
     os.kill(parent(parent(child)), signal.SIGKILL)
     said, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
-    assert "launched again" in said
+    assert "1 of 3 cells are launched again" in said
     asleep = statuses(folder)["sleep"]
     assert (asleep["status"], asleep["attempts"]) == ("FINISHED", 2)
 

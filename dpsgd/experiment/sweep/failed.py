@@ -49,7 +49,8 @@ def print_failed(
     console.print(table)
     if len(failed) > SHOWN:
         console.print(f"... and {len(failed) - SHOWN} more")
-    say(console, f"in {failed[0].cell.folder.parent}: traceback in status.json, output in log.txt")
+    say(console, "A folder's status.json has the traceback, its log.txt the output:")
+    say(console, f"  {failed[0].cell.folder.parent}")
     say(console, "Finished cells are kept: the same command runs the rest. Only these:")
     say(console, f"  {only(command, [one.cell.run_key for one in failed])}")
 
