@@ -58,7 +58,8 @@ def print_failed(
 def only(command: Sequence[str], keys: Sequence[str]) -> str:
     """Return the command that runs, of a sweep's cells, only those with these run keys."""
     words = [word for word in command if not word.startswith("hydra.sweeper.only=")]
-    chosen = ",".join(key[:DIGITS] for key in keys)
+    # In quotes: 1234e567 is a number otherwise.
+    chosen = ",".join(f'"{key[:DIGITS]}"' for key in keys)
     return shlex.join([*_program(), *words, f"hydra.sweeper.only=[{chosen}]"])
 
 
