@@ -46,4 +46,6 @@ class Composed:
             config.hydra.overrides.task = words.overrides
             config.hydra.job.override_dirname = ",".join(words.overrides)
             config.hydra.sweep.subdir = words.job
+            # The cell's own folder has its configuration.
+            config.hydra.output_subdir = None
         return config

@@ -96,12 +96,14 @@ class CheckedSweeper(BasicSweeper):
         """Launch the missing cells, and leave with the exit code that they deserve."""
         from rich.console import Console  # noqa: PLC0415
 
+        from dpsgd.experiment.sweep.asked import open_trackers  # noqa: PLC0415
         from dpsgd.experiment.sweep.failed import failed_of, print_failed, say  # noqa: PLC0415
         from dpsgd.experiment.sweep.following import following  # noqa: PLC0415
         from dpsgd.experiment.sweep.halt import Halt  # noqa: PLC0415
         from dpsgd.experiment.sweep.interrupt import in_order  # noqa: PLC0415
         from hydra_plugins.clipping_atlas._launching import launch_until_done  # noqa: PLC0415
 
+        open_trackers(missing)
         folder = self._folder()
         halt = Halt(folder)
         halt.own()

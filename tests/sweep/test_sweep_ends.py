@@ -11,26 +11,21 @@ import pytest
 from test_launchers import HERE, ROOT, TINY, statuses, sweep
 
 
-def test_the_printed_command_runs_only_what_failed(tmp_path):
+def test_stopping_on_failure_starts_no_further_cell_and_the_printed_command_runs_the_rest(tmp_path):
     (tmp_path / "flag").touch()
-    first = sweep(tmp_path, "hydra/launcher=local", "model.fault=well,raise,exit")
-    (tmp_path / "flag").unlink()
-    words = shlex.split(first.stderr.strip().splitlines()[-1])
-    assert words[:3] == ["python", "-m", "dpsgd.run"]
-    again = sweep(tmp_path, "hydra/launcher=local", "model.fault=well,raise,exit", words[-1])
-    assert again.returncode == 0, again.stderr
-    assert "2 cells, all checked: 0 finished before, 2 to run" in again.stdout
-
-
-def test_stopping_on_failure_starts_no_further_cell(tmp_path):
-    (tmp_path / "flag").touch()
-    ended = sweep(
-        tmp_path, "hydra/launcher=local", "on_failure=stop", "model.fault=well,raise,fine"
-    )
+    told = ("hydra/launcher=local", "on_failure=stop", "model.fault=well,raise,fine")
+    ended = sweep(tmp_path, *told)
     assert ended.returncode == 1
     assert set(statuses(tmp_path)) == {"well", "raise"}
     assert "2 of 3 cells did not finish" in ended.stderr
     assert "stopped before it began" in ended.stderr
+
+    (tmp_path / "flag").unlink()
+    words = shlex.split(ended.stderr.strip().splitlines()[-1])
+    assert words[:4] == ["python", "-m", "dpsgd.run", "-m"]
+    again = sweep(tmp_path, *told, words[-1])
+    assert again.returncode == 0, again.stderr
+    assert "2 cells, all checked: 0 finished before, 2 to run" in again.stdout
 
 
 def test_a_launcher_that_is_not_there_is_said_in_one_line(tmp_path):

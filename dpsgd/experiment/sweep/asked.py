@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dpsgd.errors import ConfigError
+from dpsgd.experiment.parts import build_part
 from dpsgd.experiment.plan import check_noise
 from dpsgd.experiment.prepared import prepare
 from dpsgd.experiment.record import finished
@@ -54,6 +55,18 @@ def chosen(cells: Sequence[Asked], only: Sequence[str] | None) -> list[Asked]:
         if not any(cell.run_key.startswith(start) for cell in cells):
             raise ConfigError("hydra.sweeper.only", start, "is no run key of this sweep")
     return [cell for cell in cells if cell.run_key.startswith(tuple(only))]
+
+
+def open_trackers(cells: Sequence[Asked]) -> None:
+    """Make the stores of what tracks these cells, once: workers that did so together would spoil
+    them.
+    """
+    opened: list[tuple[Any, Path]] = []
+    for cell in cells:
+        store = (cell.config["tracker"], cell.folder.parent)
+        if store not in opened:
+            opened.append(store)
+            build_part(cell.config["tracker"], "tracker").open(cell.folder.parent)
 
 
 def _asked(words: tuple[str, ...], config: dict[str, Any], cwd: Path) -> Asked:
