@@ -28,7 +28,7 @@ def threads_and_workers(launcher: Mapping[str, Any], cells: int) -> tuple[int | 
     where torch, or the cluster, decides.
 
     A scheduler that was asked for cores gives a cell so many threads; workers of this machine
-    share it.
+    share it, however few cells are left: with other threads what they left could not be resumed.
     """
     for group, key in (("", "cpus_per_task"), ("ray", "num_cpus")):
         asked = launcher if not group else (launcher.get(group) or {}).get("remote") or {}
@@ -40,5 +40,5 @@ def threads_and_workers(launcher: Mapping[str, Any], cells: int) -> tuple[int | 
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     jobs = int(launcher["n_jobs"])
-    workers = max(1, min(jobs if jobs > 0 else (cores or 1) + 1 + jobs, cells))
-    return threads_each(workers), workers
+    workers = max(1, jobs if jobs > 0 else (cores or 1) + 1 + jobs)
+    return threads_each(workers), min(workers, cells)

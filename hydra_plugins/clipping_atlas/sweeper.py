@@ -123,16 +123,7 @@ class CheckedSweeper(BasicSweeper):
 
     def _folder(self) -> Path:
         """Make this sweep's own folder, absolute, and let Hydra and every job know of it."""
-        asked = Path(self._hydra.runtime.cwd, self._hydra.sweep.dir)
-        for number in itertools.count(1):
-            folder = asked if number == 1 else asked.with_name(f"{asked.name}_{number}")
-            try:
-                folder.mkdir(parents=True)
-                break
-            except FileExistsError:  # of a sweep that began in the same second
-                continue
-        else:
-            raise RuntimeError("no end of numbers")
+        folder = _fresh(Path(self._hydra.runtime.cwd, self._hydra.sweep.dir))
         OmegaConf.save(self._master, folder / "multirun.yaml")
         with read_write(self._hydra), open_dict(self._hydra):
             self._hydra.sweep.dir = str(folder)
@@ -169,3 +160,16 @@ def _with_threads(cell: Asked, threads: int | None) -> Asked:
     if cell.config.get("threads") is not None or threads is None:
         return cell
     return dataclasses.replace(cell, config={**cell.config, "threads": threads})
+
+
+def _fresh(folder: Path) -> Path:
+    """Make ``folder``, or one beside it if another sweep began in the same second."""
+    number = 1
+    while True:
+        made = folder if number == 1 else folder.with_name(f"{folder.name}_{number}")
+        try:
+            made.mkdir(parents=True)
+        except FileExistsError:
+            number += 1
+        else:
+            return made

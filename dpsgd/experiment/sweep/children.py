@@ -149,10 +149,10 @@ def _enter(
     """Be the child: run, and say how it went. What it says is small, so that no pipe fills."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _terminated)
-    _write_to(log, private)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     code = 0
     try:
+        _write_to(log, private)
         pipe.send(("value", target(lambda facts: pipe.send(("told", facts)), *args)))
     except BaseException as error:
         traceback.print_exc()
