@@ -19,6 +19,7 @@ from dpsgd.experiment.parts import build_part
 from dpsgd.experiment.plan import Plan
 from dpsgd.experiment.prepared import prepare
 from dpsgd.experiment.settings import GROUPS, read_cell
+from dpsgd.experiment.threads import torch_threads
 from dpsgd.messages import explain
 
 
@@ -39,12 +40,13 @@ def train(
     Raises ConfigError for settings that cannot be used, and PrivacyError, before training starts.
     """
     config = resolved(settings, config_dir)
-    prepared = prepare(read_cell(config))
+    cell = read_cell(config)
 
     def progress(plan: Plan) -> Callable[[int, float | None, float | None], None]:
         return on_step or _silent
 
-    outcome = run_cell(prepared, Path(config["runs_dir"]), progress)
+    with torch_threads(cell.settings.threads):
+        outcome = run_cell(prepare(cell), Path(config["runs_dir"]), progress)
     return Run(outcome.folder, outcome.cell, outcome.ledger)
 
 

@@ -61,34 +61,42 @@ def main() -> None:
         _leave("interrupted: finished cells are kept; the same command trains the rest", 130)
 
 
-def job(config: DictConfig) -> None:
-    """Run the cell of one resolved configuration."""
+def job(config: DictConfig) -> dict[str, Any] | None:
+    """Run the cell of one resolved configuration: here, or as a job of a multirun in a child.
+
+    Of a job, returns what became of it; it raises nothing, so that no launcher ends before the
+    other cells have run.
+    """
+    hydra_config = HydraConfig.get()
+    runs = Path(hydra_config.runtime.cwd, config.runs_dir)
+    if hydra_config.mode == RunMode.RUN:
+        _run_here(_plain(config), runs)
+        return None
+    from dpsgd.experiment.sweep.job import run_in_child  # noqa: PLC0415
+
+    sweep = Path(hydra_config.runtime.cwd, hydra_config.sweep.dir)
+    return run_in_child(_plain(config), runs, sweep, str(hydra_config.sweep.subdir))
+
+
+def _run_here(config: dict[str, Any], runs: Path) -> None:
     # torch and what stands on it take seconds to import: not for --help or a misspelt key.
     from rich.console import Console  # noqa: PLC0415
 
     from dpsgd.experiment.cell import run_cell  # noqa: PLC0415
     from dpsgd.experiment.prepared import prepare  # noqa: PLC0415
-    from dpsgd.experiment.report import one_line, print_outcome, progress_bar  # noqa: PLC0415
+    from dpsgd.experiment.report import print_outcome, progress_bar  # noqa: PLC0415
     from dpsgd.experiment.settings import read_cell  # noqa: PLC0415
+    from dpsgd.experiment.threads import torch_threads  # noqa: PLC0415
 
     console = Console(highlight=False)
-    single = HydraConfig.get().mode == RunMode.RUN
     try:
-        cell = read_cell(_plain(config))
-        prepared = prepare(cell)
-        runs = Path(HydraConfig.get().runtime.cwd, cell.settings.runs_dir)
-        with progress_bar(console) as progress:
-            outcome = run_cell(prepared, runs, progress)
+        cell = read_cell(config)
+        with torch_threads(cell.settings.threads), progress_bar(console) as progress:
+            outcome = run_cell(prepare(cell), runs, progress)
     except OURS as error:
-        if single:
-            _leave(str(error), code_of(error))
-        raise
-    if single:
-        print_outcome(console, outcome)
+        _leave(str(error), code_of(error))
     else:
-        console.print(one_line(outcome), soft_wrap=True)
-        if outcome.tracked and HydraConfig.get().job.num == 0:
-            console.print(outcome.tracked, soft_wrap=True)
+        print_outcome(console, outcome)
 
 
 def code_of(error: Exception) -> int:

@@ -73,7 +73,7 @@ class Status:
         killed = isinstance(error, KeyboardInterrupt | SystemExit)
         self._value |= {
             "status": "KILLED" if killed else "FAILED", "heartbeat": now(),
-            "stopped_by": type(error).__name__,
+            "stopped_by": getattr(error, "stopped_by", type(error).__name__),
             "traceback": "".join(traceback.format_exception(error)),
         }  # fmt: skip
         with contextlib.suppress(UnwritableError):

@@ -36,13 +36,15 @@ GROUPS = (
 
 UNDECIDED = f"{NoDecisions.__module__}.{NoDecisions.__name__}"
 UNAUDITED = f"{NoAudit.__module__}.{NoAudit.__name__}"
-_ABSENT: Mapping[str, Mapping[str, Any]] = {
+_ABSENT: Mapping[str, Any] = {
     "decide": {"_target_": UNDECIDED, "name": "none"},
     "audit": {"_target_": UNAUDITED, "name": "none"},
+    "checkpoint": None,
+    "resume": "same",
+    "threads": None,
+    "on_failure": "continue",
 }
-"""What stands for a group that the run folders of before do not know of."""
-_ABSENT_KEYS: Mapping[str, Any] = {"checkpoint": None, "resume": "same"}
-"""And for a root key."""
+"""What stands for a group or root key that the run folders of before do not know of."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,8 @@ class Settings:
     checkpoint: float | None
     resume: Literal["same", "charge"]
     runs_dir: str
+    threads: int | None
+    on_failure: Literal["continue", "stop"]
 
     def __post_init__(self) -> None:
         _positive("epsilon", self.epsilon, "a number above 0, inf (a diagnostic), or null")
@@ -86,6 +90,8 @@ class Settings:
                 "checkpoint", self.checkpoint, "must be a number of seconds, 0 or above, or null",
                 "0 writes one after every step, null none",
             )  # fmt: skip
+        if self.threads is not None and self.threads < 1:
+            raise ConfigError("threads", self.threads, "must be at least 1, or null")
         _check_device(self.device)
 
 
@@ -135,7 +141,8 @@ class Cell:
 
 def read_cell(config: Mapping[str, Any]) -> Cell:
     """Build the typed cell of a resolved configuration. Raises ConfigError."""
-    config = {k: v for k, v in config.items() if k not in ("experiment", "sweep")}
+    given = {k: v for k, v in config.items() if k not in ("experiment", "sweep")}
+    config = {**_ABSENT, **given}
     roots = {k: v for k, v in config.items() if k not in (*GROUPS, "debug")}
     unknown = [k for k in roots if k not in Settings.__dataclass_fields__]
     if unknown:
@@ -150,8 +157,7 @@ def read_cell(config: Mapping[str, Any]) -> Cell:
             "debug.common_noise", True, "must be false with release=true: runs that share their "
             "noise can be subtracted from each other, and none of them is private then",
         )  # fmt: skip
-    settings = build_as(Settings, {**_ABSENT_KEYS, **roots}, "")
-    config = {**_ABSENT, **config}
+    settings = build_as(Settings, roots, "")
     parts = {group: build_part(config.get(group, {}), group) for group in GROUPS}
     cell = Cell(settings=settings, debug=debug, **parts)
     _check_together(cell)

@@ -1,1 +1,1 @@
-"""Sweeps: which cells they have, which of them are done, and who is at one now."""
+"""Many cells at once: which there are, which are done, each in a child of its own."""

@@ -1,0 +1,75 @@
+"""What a sweep says at its end: which cells did not finish, why, and how to run only those."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from dpsgd.experiment.sweep.asked import Asked
+from dpsgd.experiment.sweep.ended import Ended
+from dpsgd.experiment.sweep.outcomes import outcome
+
+SHOWN = 30
+DIGITS = 8
+"""How much of a run key names a cell on the command line."""
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A cell that did not finish, and what became of it."""
+
+    cell: Asked
+    ended: Ended
+
+
+def failed_of(cells: Sequence[Asked], sweep: Path, why: str) -> list[Failed]:
+    """Return the cells that are not finished; ``why`` says why a job may have left no record."""
+    found = [Failed(cell, outcome(cell, sweep, why)) for cell in cells]
+    return [failed for failed in found if not failed.ended.finished]
+
+
+def print_failed(
+    console: Console, failed: Sequence[Failed], of: int, command: Sequence[str]
+) -> None:
+    """Print a table of what did not finish, where to look, and the command that runs only that."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("cell", max_width=30, overflow="fold")
+    table.add_column("what happened", overflow="fold", ratio=1)
+    table.add_column("folder", no_wrap=True)
+    for one in failed[:SHOWN]:
+        table.add_row(*map(escape, (one.cell.label, one.ended.error, one.cell.run_key)))
+    console.print(f"\n{len(failed)} of {of} cells did not finish:")
+    console.print(table)
+    if len(failed) > SHOWN:
+        console.print(f"... and {len(failed) - SHOWN} more")
+    say(console, "A folder's status.json has the traceback, its log.txt the output:")
+    say(console, f"  {failed[0].cell.folder.parent}")
+    say(console, "Finished cells are kept: the same command runs the rest. Only these:")
+    say(console, f"  {only(command, [one.cell.run_key for one in failed])}")
+
+
+def only(command: Sequence[str], keys: Sequence[str]) -> str:
+    """Return the command that runs, of a sweep's cells, only those with these run keys."""
+    words = [word for word in command if not word.startswith("hydra.sweeper.only=")]
+    # In quotes: 1234e567 is a number otherwise.
+    chosen = ",".join(f'"{key[:DIGITS]}"' for key in keys)
+    return shlex.join([*_program(), *words, f"hydra.sweeper.only=[{chosen}]"])
+
+
+def say(console: Console, line: str) -> None:
+    """Print a line as it is: no markup, and no break inside what is to be copied."""
+    console.print(line, markup=False, soft_wrap=True)
+
+
+def _program() -> list[str]:
+    started = Path(sys.argv[0])
+    if started.name in ("run.py", "__main__.py", "-m"):
+        return ["python", "-m", "dpsgd.run"]
+    return [started.name]

@@ -1,0 +1,45 @@
+"""What became of every cell of a sweep: from the record of its job, or else from its folder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from dpsgd.experiment.record import finished
+from dpsgd.experiment.sweep.asked import Asked
+from dpsgd.experiment.sweep.ended import FINISHED, KILLED, Ended, not_run, read_ended
+from dpsgd.experiment.sweep.killed import alive, mark_killed, running_here
+
+PATIENCE = 30.0
+"""Seconds that cells whose worker died may take to end in order."""
+
+
+def without_record(cells: Sequence[Asked], sweep: Path) -> list[Asked]:
+    """Return the cells that are neither finished nor recorded by their job: whoever ran that
+    was ended. Waits until nothing of them runs on this host any more.
+    """
+    lost = [c for c in cells if not read_ended(sweep, c.run_key) and finished(c.folder) is None]
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline and any(_runs(cell) for cell in lost):
+        time.sleep(0.2)
+    return [cell for cell in lost if finished(cell.folder) is None]
+
+
+def outcome(cell: Asked, sweep: Path, why: str) -> Ended:
+    """Return what became of a cell; ``why`` says why its job may have left no record."""
+    ended = read_ended(sweep, cell.run_key)
+    if ended is not None:
+        return ended
+    if finished(cell.folder) is not None:
+        return Ended(cell.run_key, FINISHED, "", "", None, False)
+    pid = running_here(cell.folder)
+    if pid is None or alive(pid):
+        return not_run(why)
+    mark_killed(cell.folder, pid, "SIGKILL", release=bool(cell.config.get("release")))
+    return Ended(cell.run_key, KILLED, "its worker was killed", "", None, False)
+
+
+def _runs(cell: Asked) -> bool:
+    pid = running_here(cell.folder)
+    return pid is not None and alive(pid)
