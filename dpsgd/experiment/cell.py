@@ -76,15 +76,15 @@ def run_cell(prepared: Prepared, runs: Path, progress: Callable[[Plan], Progress
     done = finished(folder)
     if done is not None:
         ledger = read_json(folder / schema.LEDGER_FILE) or {}
-        tracker.open(runs)
+        tracker.open(folder)
         return Outcome(folder, done, ledger, True, tracker.upload(folder, done))
     device = prepared.cell.settings.device
     before = read_json(folder / schema.LEDGER_FILE)
     reason = check_attempt(before, folder, device)
     if reason:
         raise PrivacyError(reason)
+    tracker.open(folder)
     plan = solve(prepared, runs / ".cache")
-    tracker.open(runs)
     plan = replace(plan, prepared=keyed(prepared, folder))
     ledger = gate.ledger(ledger_of(plan))
     reason = check_same_release(before, ledger, folder)
