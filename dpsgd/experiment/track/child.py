@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -73,9 +74,8 @@ class Child:
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 pipe.close()
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(5.0 if now else 0.5)
-        except subprocess.TimeoutExpired:
-            with warnings.catch_warnings():  # it goes on without us, as it should
-                warnings.simplefilter("ignore", ResourceWarning)
-                del self._process, process
+        with warnings.catch_warnings():  # it may go on without us, as it should
+            warnings.simplefilter("ignore", ResourceWarning)
+            del self._process, process

@@ -63,9 +63,10 @@ def connect(address: Address) -> Store:
     Several processes may do so at once: one of them makes the database, the others wait. Raises
     whatever MLflow does, OSError for a locked database and Timeout for a lock that is held.
     """
-    client = _client(address)
+    client_of = _library()
     with locked(address, "mlflow-open"):
         _check_sqlite(address.store)
+        client = client_of(tracking_uri=address.store)
         found = client.get_experiment_by_name(address.experiment)
         if found is None:
             return Store(address, client, _made(client, address))
@@ -105,7 +106,7 @@ def params(pairs: Sequence[tuple[str, str]]) -> list[Any]:
     return [Param(*pair) for pair in pairs]
 
 
-def _client(address: Address) -> Any:
+def _library() -> Any:
     for name, value in LIMITS.items():
         os.environ.setdefault(name, value)
     with warnings.catch_warnings():
@@ -113,7 +114,7 @@ def _client(address: Address) -> Any:
         from mlflow import MlflowClient  # noqa: PLC0415  (3 s, and only if it is used)
     for noisy in ("alembic", "mlflow.store.db.utils", "mlflow"):
         logging.getLogger(noisy).setLevel(logging.CRITICAL)  # what it says is raised as well
-    return MlflowClient(tracking_uri=address.store)
+    return MlflowClient
 
 
 def _check_sqlite(store: str) -> None:

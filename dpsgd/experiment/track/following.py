@@ -28,8 +28,10 @@ def main() -> None:
 def follow(wire: Wire, address: Address, hello: Message) -> None:
     """Copy cells until the sweep says that it is over, or is gone."""
     follower = _Follower(address, hello["name"], hello["keys"])
-    while not orphaned(hello):
+    while True:
         message = wire.receive(follower.pause)
+        if message is None and orphaned(hello):
+            return
         if message is not None:
             at_most(int(message["finish"]) + 5)
             wire.send({"final": True, **follower.finish(wire, message["finish"])})

@@ -23,12 +23,14 @@ def main() -> None:
 def serve(wire: Wire, address: Address, hello: Message) -> None:
     """Copy runs for the process at the other end, and at its end those that it left behind."""
     server = _Server(address)
-    while not orphaned(hello):
+    while True:
         try:
             message = wire.receive(5.0)
         except EOFError:
             break
         if message is None:
+            if orphaned(hello):
+                break
             continue
         if "expect" in message:
             server.expected.append(message["expect"])

@@ -13,7 +13,7 @@ from dpsgd.experiment.track.address import Address
 from dpsgd.experiment.track.child import Child
 from dpsgd.experiment.track.wire import Message
 
-SECONDS = 15.0
+SECONDS = 20.0
 """How long a finished run waits for its copy."""
 _MODULE = "dpsgd.experiment.track.serving"
 
