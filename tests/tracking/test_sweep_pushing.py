@@ -50,12 +50,14 @@ def test_cells_are_copied_as_they_end_and_the_sweep_is_summed_up(runs, held):
 @pytest.mark.usefixtures("patient")
 def test_a_sweep_that_raises_says_so_itself_and_its_cells_are_copied(runs, held, monkeypatch):
     monkeypatch.setattr(holding, "INTERRUPTED", 120.0)
-    with (
-        pytest.raises(ZeroDivisionError),
-        pushing(tracker(), runs, "ours", ["a"], lambda line: None),
-    ):
-        finished(runs, "a")
-        raise ZeroDivisionError
+
+    def broken():
+        with pushing(tracker(), runs, "ours", ["a"], lambda line: None):
+            finished(runs, "a")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        broken()
     assert len(held(runs)["a"]) == 1
 
 
