@@ -84,8 +84,9 @@ class TrackingServer:
 
     def _healthy(self):
         with contextlib.suppress(OSError):
-            health = urllib.request.urlopen(f"{self.uri}/health", timeout=5)  # noqa: S310
-            return health.status == 200
+            url = f"{self.uri}/health"
+            with urllib.request.urlopen(url, timeout=5) as health:  # noqa: S310
+                return health.status == 200
         return False
 
 

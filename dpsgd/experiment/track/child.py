@@ -17,8 +17,6 @@ from dpsgd.experiment.track.wire import Message, Wire
 
 _HOME = Path(__file__).resolve().parents[3]
 """Where this package lies: the process must find the same one, from any folder."""
-NICENESS = 10
-"""The process gives way to training, and still gets done during a sweep."""
 
 
 class Child:
@@ -40,9 +38,14 @@ class Child:
             raise OSError("a process without pipes")
         self._wire = Wire(self._process.stdout.fileno(), self._process.stdin.fileno())
         # Not on its command line, where all users of the machine could read a password.
-        hello = {"uri": address.uri, "experiment": address.experiment, "nice": NICENESS,
+        hello = {"uri": address.uri, "experiment": address.experiment,
                  "runs": str(address.runs.resolve()), "parent": os.getpid()}  # fmt: skip
         self.tell(hello | dict(more))
+
+    @property
+    def running(self) -> bool:
+        """Whether the process has not ended by itself."""
+        return self._process.poll() is None
 
     def tell(self, message: Mapping[str, Any]) -> None:
         """Send a message. Raises OSError if the process is gone."""

@@ -13,6 +13,7 @@ from dpsgd.experiment.track.summary import summarise
 from dpsgd.experiment.track.sweeps import tags_of
 from dpsgd.experiment.track.wire import Message, Wire
 
+NICENESS = 10
 LOOK_EVERY = 1.0
 TRY_AGAIN = 5.0
 """Seconds between two attempts at a store that does not answer."""
@@ -22,7 +23,7 @@ BATCH_SECONDS = 5.0
 
 def main() -> None:
     """Follow the sweep of the process that started this one."""
-    run(follow)
+    run(follow, NICENESS)
 
 
 def follow(wire: Wire, address: Address, hello: Message) -> None:

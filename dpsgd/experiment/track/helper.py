@@ -12,8 +12,11 @@ from dpsgd.experiment.track.address import Address
 from dpsgd.experiment.track.wire import Message, Wire
 
 
-def run(work: Callable[[Wire, Address, Message], None]) -> None:
-    """Do ``work`` for the process that started this one, and leave without ceremony."""
+def run(work: Callable[[Wire, Address, Message], None], niceness: int) -> None:
+    """Do ``work`` for the process that started this one, and leave without ceremony.
+
+    ``niceness`` is how far it gives way to what trains.
+    """
     wire = Wire(os.dup(0), os.dup(1))
     with open(os.devnull, "r+b") as nothing:
         os.dup2(nothing.fileno(), 0)
@@ -22,7 +25,7 @@ def run(work: Callable[[Wire, Address, Message], None]) -> None:
         hello = wire.receive(60.0)
         if hello is not None:
             with contextlib.suppress(OSError):
-                os.nice(hello["nice"])
+                os.nice(niceness)
             work(wire, Address(hello["uri"], hello["experiment"], Path(hello["runs"])), hello)
     os._exit(0)  # threads of MLflow's own would be waited for
 

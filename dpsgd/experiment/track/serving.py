@@ -11,13 +11,15 @@ from dpsgd.experiment.track.helper import at_most, orphaned, run
 from dpsgd.experiment.track.push import Pusher, reason
 from dpsgd.experiment.track.wire import Message, Wire
 
+NICENESS = 5
+"""Less than beside a sweep: at the end of training somebody waits."""
 AFTERWARDS = 60
 """Seconds for what is left to copy when whom we serve is gone."""
 
 
 def main() -> None:
     """Serve the process that started this one."""
-    run(serve)
+    run(serve, NICENESS)
 
 
 def serve(wire: Wire, address: Address, hello: Message) -> None:

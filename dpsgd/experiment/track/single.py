@@ -44,8 +44,10 @@ class _Kept:
 
 
 def _served(address: Address) -> Child:
-    if _Kept.child is not None and (_Kept.address, _Kept.pid) == (address, os.getpid()):
-        return _Kept.child
+    kept = _Kept.child
+    ours = (_Kept.address, _Kept.pid) == (address, os.getpid())
+    if kept is not None and ours and kept.running:
+        return kept
     _end()
     _Kept.child, _Kept.address, _Kept.pid = Child(_MODULE, address, {}), address, os.getpid()
     atexit.register(_end)
