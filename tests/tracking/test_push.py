@@ -1,15 +1,19 @@
 import json
 import multiprocessing
+import shutil
+import time
 
 import pytest
 from planted_runs import cell, dead_pid, finished, tracker, unfinished
 
 from dpsgd.experiment.mlflow_names import metrics_of
+from dpsgd.experiment.track import push as pushing_of
 from dpsgd.experiment.track.client import connect
 from dpsgd.experiment.track.contents import contents
 from dpsgd.experiment.track.copying import copy
-from dpsgd.experiment.track.ended import ended
-from dpsgd.experiment.track.push import FEW, push
+from dpsgd.experiment.track.ended import ended, ends_of
+from dpsgd.experiment.track.memory import Known, Memory
+from dpsgd.experiment.track.push import FEW, Pusher, push
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
@@ -157,3 +161,51 @@ def test_a_second_sweep_is_named_at_the_cells_that_were_there(runs, held):
     (runs / "sweeps/second.json").write_text(json.dumps({"name": "second", "keys": ["a"]}))
     assert push(runs, tracker()).already == 1
     assert held(runs)["a"][0].data.tags["sweep.second"] == "1"
+
+
+def test_what_is_remembered_is_what_the_store_was_told_of(runs, held):
+    for key in ("a", "b"):
+        finished(runs, key)
+    push(runs, tracker())
+    unfinished(runs, "c")
+    store = connect(tracker().address(runs))
+    pusher = Pusher(store, runs, {"b": {"sweep.ours": "1"}})
+    pusher.learn(ask=False)
+    assert pusher.known == {"a": "FINISHED"}  # b lacks its tag, c was never there
+    pusher.push(ends_of(runs, "abc"))
+    again = Pusher(store, runs, {"b": {"sweep.ours": "1"}})
+    again.learn(ask=False)
+    assert again.known == {"a": "FINISHED", "b": "FINISHED", "c": "FAILED"}
+    assert {key: len(found) for key, found in held(runs).items()} == {"a": 1, "b": 1, "c": 1}
+
+
+def test_a_database_that_was_made_anew_is_not_taken_for_the_old_one(runs, empty_database):
+    finished(runs, "a")
+    push(runs, tracker())
+    time.sleep(0.01)  # stores are told apart by the millisecond
+    shutil.copy(empty_database, runs / "mlflow.db")
+    pusher = Pusher(connect(tracker().address(runs)), runs, {})
+    pusher.learn(ask=False)
+    assert pusher.known == {}
+    assert push(runs, tracker()).copied == ("a",)
+
+
+def test_a_run_that_was_deleted_there_is_missing(runs, held, monkeypatch):
+    monkeypatch.setattr(pushing_of, "FEW", 0)
+    finished(runs, "a")
+    push(runs, tracker())
+    (run,) = held(runs)["a"]
+    connect(tracker().address(runs)).client.delete_run(run.info.run_id)
+    assert push(runs, tracker()).copied == ("a",)
+
+
+def test_torn_lines_are_not_remembered(tmp_path):
+    memory = Memory(tmp_path, ("here", 1))
+    memory.add("a", "FINISHED", [])
+    (file,) = tmp_path.iterdir()
+    file.write_text(file.read_text() + '{"key": "b", "sta\n[1]\n{"key": 3}\n')
+    memory.add("c", "FAILED", ["sweep.x"])
+    assert memory.read() == {
+        "a": Known("FINISHED", frozenset()), "c": Known("FAILED", frozenset({"sweep.x"})),
+    }  # fmt: skip
+    assert Memory(tmp_path, ("here", 2)).read() == {}

@@ -19,6 +19,7 @@ from filelock import FileLock
 
 from dpsgd.experiment.mlflow_names import VIEW, shared_view
 from dpsgd.experiment.track.address import Address
+from dpsgd.experiment.track.memory import Memory
 
 LIMITS = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
@@ -27,6 +28,7 @@ LIMITS = {
     "PGCONNECT_TIMEOUT": "10",
     "GIT_PYTHON_REFRESH": "quiet",
     "MLFLOW_DISABLE_TELEMETRY": "true",  # a run tells nobody but its tracker
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
 }
 BUSY_SECONDS = 5.0
 """How long a locked database is waited for before anything is asked of it."""
@@ -38,11 +40,12 @@ PAGE = 1000
 
 @dataclass(frozen=True)
 class Store:
-    """An open store: MLflow's client and the id of the experiment."""
+    """An open store: MLflow's client, the id of the experiment, and what is known to be in it."""
 
     address: Address
     client: Any
     experiment_id: str
+    memory: Memory
 
     def runs(self, query: str) -> Iterator[Any]:
         """Give the runs that fit ``query``, a page at a time."""
@@ -69,8 +72,9 @@ def connect(address: Address) -> Store:
         client = client_of(tracking_uri=address.store)
         found = client.get_experiment_by_name(address.experiment)
         if found is None:
-            return Store(address, client, _made(client, address))
-    return Store(address, client, found.experiment_id)
+            found = client.get_experiment(_made(client, address))
+    one = (address.store, found.experiment_id, found.creation_time)
+    return Store(address, client, found.experiment_id, Memory(address.locks, one))
 
 
 @contextlib.contextmanager

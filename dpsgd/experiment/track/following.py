@@ -85,7 +85,7 @@ class _Follower:
                 tags = tags_of({self._name: self._keys})
                 pusher = Pusher(connect(self._address), self._address.runs, tags)
                 if len(self._keys) > FEW:
-                    pusher.learn()
+                    pusher.learn(ask=False)
                 self._pusher = pusher
             except Exception as error:  # whatever a tracker does, the sweep goes on
                 self._error = reason(self._address, error)

@@ -15,7 +15,7 @@ from dpsgd.experiment.track.copying import copy
 from dpsgd.experiment.track.ended import Ends, ends_of
 from dpsgd.experiment.track.pushed import Pushed
 from dpsgd.experiment.track.summary import summarise
-from dpsgd.experiment.track.sweeps import sweeps_of, tags_of
+from dpsgd.experiment.track.sweeps import SWEEP, sweeps_of, tags_of
 from dpsgd.experiment.track.there import Copy, all_copies, settled
 from dpsgd.experiment.tracker import MlflowTracker
 
@@ -57,7 +57,7 @@ def push(
     pusher = Pusher(store, runs, tags_of(sweeps))
     try:
         if len(todo) > FEW:
-            pusher.learn()
+            pusher.learn(ask=True)
         pusher.push(todo, told=told)
         if pusher.error is None:
             for name, members in sweeps.items():
@@ -80,11 +80,20 @@ class Pusher:
     failed: dict[str, str] = field(default_factory=dict)
     error: str | None = None
 
-    def learn(self) -> None:
-        """Ask the store for everything that it holds, so that most runs need no question."""
+    def learn(self, *, ask: bool) -> None:
+        """Learn what the store holds, so that most runs need no question: with ``ask`` from itself,
+        else from what is remembered of it, if anything is.
+        """
+        remembered = self.store.memory.read()
+        if not ask and remembered:
+            for key, known in remembered.items():
+                if self.tags.get(key, {}).keys() <= known.tags:
+                    self.known[key] = known.status
+            return
         for key, copies in all_copies(self.store).items():
-            if len(copies) == 1 and self.tags.get(key, {}).items() <= copies[0].tags.items():
-                self.known[key] = copies[0].status
+            there = copies[0]
+            if len(copies) == 1 and self.tags.get(key, {}).keys() <= there.tags.keys():
+                self._know(key, there.status, there.tags)
 
     def push(
         self,
@@ -144,7 +153,11 @@ class Pusher:
                 if self.store.address.uri is not None:
                     settled(self.store, key)
                 self.copied[key] = made.status
-            self.known[key] = made.status
+            self._know(key, made.status, {**(there.tags if there else {}), **tags})
+
+    def _know(self, key: str, status: str, tags: Iterable[str]) -> None:
+        self.known[key] = status
+        self.store.memory.add(key, status, [name for name in tags if name.startswith(SWEEP)])
 
     def _tag(self, there: Copy, tags: Mapping[str, str]) -> None:
         for name, value in tags.items():

@@ -10,6 +10,8 @@ from dpsgd.experiment.files import read_json
 from dpsgd.experiment.mlflow_names import legal_name
 
 FOLDER = "sweeps"
+SWEEP = "sweep."
+"""What the tags begin with."""
 
 
 def sweeps_of(runs: Path) -> dict[str, list[str]]:
@@ -27,7 +29,7 @@ def tags_of(sweeps: Mapping[str, Iterable[str]]) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for name, keys in sweeps.items():
         for key in keys:
-            found.setdefault(key, {})[legal_name(f"sweep.{name}")] = "1"
+            found.setdefault(key, {})[legal_name(f"{SWEEP}{name}")] = "1"
     return found
 
 
