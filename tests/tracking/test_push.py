@@ -3,17 +3,19 @@ import multiprocessing
 import shutil
 import time
 
+import pushers
 import pytest
 from planted_runs import cell, dead_pid, finished, tracker, unfinished
 
 from dpsgd.experiment.mlflow_names import metrics_of
+from dpsgd.experiment.track import client
 from dpsgd.experiment.track import push as pushing_of
 from dpsgd.experiment.track.client import connect
 from dpsgd.experiment.track.contents import contents
 from dpsgd.experiment.track.copying import copy
 from dpsgd.experiment.track.ended import ended, ends_of
 from dpsgd.experiment.track.memory import Known, Memory
-from dpsgd.experiment.track.push import FEW, Pusher, push
+from dpsgd.experiment.track.push import FEW, PUSH_LOCK, Pusher, push
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
@@ -111,10 +113,19 @@ def test_two_at_once_make_no_duplicates(runs, held):
     for key in keys:
         unfinished(runs, key)
     context = multiprocessing.get_context("spawn")
-    with context.Pool(2) as pool:
-        both = pool.starmap(push, [(runs, tracker())] * 2)
+    with context.Pool(2, pushers.keep, (context.Barrier(2),)) as pool:
+        both = pool.map(pushers.push_at_once, [runs, runs], chunksize=1)
     assert sorted(key for one in both for key in one.copied) == keys
     assert {key: len(found) for key, found in held(runs).items()} == dict.fromkeys(keys, 1)
+
+
+def test_while_another_copies_nothing_is_copied(runs, held, monkeypatch):
+    monkeypatch.setattr(client, "LOCK_SECONDS", 0.2)
+    finished(runs, "a")
+    with client.locked(tracker().address(runs), PUSH_LOCK):
+        assert set(push(runs, tracker()).failed) == {"a"}
+    assert held(runs) == {}
+    assert push(runs, tracker()).copied == ("a",)
 
 
 def test_a_folder_that_cannot_be_read_costs_no_other(runs, held):
