@@ -115,6 +115,13 @@ def test_a_run_that_still_trains_is_not_shown_as_dead(runs, held):
     assert held(runs) == {}
 
 
+def test_a_run_that_raised_is_shown_though_its_process_goes_on(runs, held):
+    folder = unfinished(runs, "a", "RUNNING")
+    tracker().open(folder)
+    status(folder, "FAILED", stopped_by="ValueError")
+    assert within(90, lambda: [r.info.status for r in held(runs).get("a", [])] == ["FAILED"])
+
+
 def test_no_tracker_leaves_nothing(tmp_path):
     nothing = NoTracker("none")
     nothing.open(tmp_path / "a")

@@ -33,6 +33,7 @@ def serve(wire: Wire, address: Address, hello: Message) -> None:
         if message is None:
             if orphaned(hello):
                 break
+            server.push(server.expected)  # of those that raised nobody asks
             continue
         if "expect" in message:
             server.expected.append(message["expect"])
