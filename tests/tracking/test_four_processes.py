@@ -45,6 +45,7 @@ def test_four_processes_that_find_no_database_lose_no_metric(tmp_path, held):
         assert [(m.step, m.value) for m in losses] == [(1, 1.0), (2, 0.5)]
 
 
+@pytest.mark.slow
 def test_a_database_is_made_by_one_of_many(tmp_path):
     code = f"""
 import sys

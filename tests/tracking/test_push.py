@@ -1,3 +1,4 @@
+import errno
 import json
 import multiprocessing
 import shutil
@@ -108,6 +109,7 @@ def test_of_duplicates_one_stays(runs, held):
     assert len(held(runs)["a"]) == 1
 
 
+@pytest.mark.slow
 def test_two_at_once_make_no_duplicates(runs, held):
     keys = [f"k{i}" for i in range(6)]
     for key in keys:
@@ -125,6 +127,15 @@ def test_while_another_copies_nothing_is_copied(runs, held, monkeypatch):
     with client.locked(tracker().address(runs), PUSH_LOCK):
         assert set(push(runs, tracker()).failed) == {"a"}
     assert held(runs) == {}
+    assert push(runs, tracker()).copied == ("a",)
+
+
+def test_a_file_system_without_locks_is_pushed_from(runs, monkeypatch):
+    def refused(self):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(client.FileLock, "acquire", refused)
+    finished(runs, "a")
     assert push(runs, tracker()).copied == ("a",)
 
 

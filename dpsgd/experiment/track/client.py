@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from dpsgd.experiment.mlflow_names import VIEW, shared_view
 from dpsgd.experiment.track.address import Address
@@ -81,13 +81,16 @@ def connect(address: Address) -> Store:
 def locked(address: Address, name: str) -> Iterator[None]:
     """Hold the lock ``name`` of a runs folder; raises Timeout if another process keeps it.
 
-    In a folder that cannot be written to nothing is locked.
+    Where a folder cannot be written to, or its file system has no locks, nothing is locked: copies
+    that two made at once are told apart afterwards.
     """
     try:
         address.locks.mkdir(parents=True, exist_ok=True)
         lock = FileLock(address.locks / f"{name}.lock", timeout=LOCK_SECONDS)
         lock.acquire()
-    except PermissionError:
+    except Timeout:
+        raise
+    except (OSError, NotImplementedError):
         yield
         return
     try:
