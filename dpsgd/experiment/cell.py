@@ -107,13 +107,13 @@ def _run(
     if done is not None:
         generations.discard()
         ledger = read_json(folder / schema.LEDGER_FILE) or {}
-        tracker.open(runs)
+        tracker.open(folder)
         return Outcome(folder, done, ledger, True, tracker.upload(folder, done))
     before = read_json(folder / schema.LEDGER_FILE)
+    tracker.open(folder)
     plan = solve(prepared, runs / ".cache")
     plan = replace(plan, prepared=keyed(prepared, folder))
     attempt = attempt_of(plan, before, generations.read(), folder, runs / ".cache")
-    tracker.open(runs)
     plan = attempt.training
     ledger = gate.ledger(attempt.ledger(ledger_of(attempt.plan)))
     reason = check_same_release(before, ledger, folder)

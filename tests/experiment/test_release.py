@@ -19,6 +19,8 @@ from dpsgd.experiment.identity import WITHHELD
 from dpsgd.experiment.prepared import prepare
 from dpsgd.experiment.secret import PRIVATE_FILES, SECRET_FILE, TRACEBACK_FILE
 from dpsgd.experiment.settings import read_cell
+from dpsgd.experiment.track.push import push
+from dpsgd.experiment.tracker import MlflowTracker
 from dpsgd.experiment.verify import verify
 from dpsgd.python import resolved
 from dpsgd.sources import Cryptographic
@@ -233,8 +235,10 @@ def test_a_ledger_with_a_key_that_nobody_listed_is_refused(tmp_path, monkeypatch
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 def test_mlflow_holds_what_the_folder_shows_and_no_secret(tmp_path):
     run = released(tmp_path, tracker="mlflow")
+    assert push(tmp_path, MlflowTracker("mlflow", None, "clipping-atlas")).complete
     secret = secret_of(run.folder)
     for what in ("key", "data"):
         assert holding(tmp_path, secret[what]) == []

@@ -26,8 +26,8 @@ class Checkpoints:
 
     ``identity`` says of which run, streams and environment they are. ``content``, the one that an
     earlier attempt left, puts recorder, watch and canaries back where they were; ``spent`` is how
-    many seconds training took up to there. A recorder without ``state`` and a disk without room cost
-    the checkpoint, not the run.
+    many seconds training took up to there. A recorder without ``state`` and a disk without room
+    cost the checkpoint, not the run.
     """
 
     def __init__(

@@ -1,0 +1,62 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from planted_runs import cell, tracker
+
+from dpsgd.experiment.mlflow_names import metrics_of
+from dpsgd.experiment.track.client import connect
+from dpsgd.experiment.track.push import push
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+CELLS = 3
+ONE = """
+import sys
+sys.path.insert(0, {here!r})
+from pathlib import Path
+from planted_runs import cell, finished, tracker
+for number in range({cells}):
+    folder = Path({runs!r}, f"{{sys.argv[1]}}{{number}}")
+    tracker().open(folder)
+    finished(folder.parent, folder.name)
+    tracker().upload(folder, cell(folder.name))
+"""
+
+
+@pytest.mark.slow
+def test_four_processes_that_find_no_database_lose_no_metric(tmp_path, held):
+    code = ONE.format(here=str(Path(__file__).parent), runs=str(tmp_path), cells=CELLS)
+    four = [
+        subprocess.Popen([sys.executable, "-c", code, name], stderr=subprocess.PIPE)
+        for name in "abcd"
+    ]
+    told = [process.communicate(timeout=240)[1].decode() for process in four]
+    assert [process.returncode for process in four] == [0] * 4, told
+    assert push(tmp_path, tracker()).complete
+    found = held(tmp_path)
+    assert sorted(found) == [f"{name}{number}" for name in "abcd" for number in range(CELLS)]
+    client = connect(tracker().address(tmp_path)).client
+    for runs in found.values():
+        (run,) = runs
+        assert run.info.status == "FINISHED"
+        assert len(run.data.metrics) == len(metrics_of(cell())) + 2
+        losses = client.get_metric_history(run.info.run_id, "train/loss")
+        assert [(m.step, m.value) for m in losses] == [(1, 1.0), (2, 0.5)]
+
+
+@pytest.mark.slow
+def test_a_database_is_made_by_one_of_many(tmp_path):
+    code = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from pathlib import Path
+from planted_runs import tracker
+from dpsgd.experiment.track.client import connect
+print(connect(tracker().address(Path({str(tmp_path)!r}))).experiment_id)
+"""
+    three = [
+        subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) for _ in range(3)
+    ]
+    assert len({process.communicate(timeout=240)[0] for process in three}) == 1
+    assert [process.returncode for process in three] == [0] * 3
