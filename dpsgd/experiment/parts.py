@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import types
 import typing
@@ -59,11 +60,8 @@ def build_as(cls: type[T], values: Mapping[str, Any], key: str) -> T:
     missing = [n for n, field in fields.items() if n not in values and field not in optional]
     if missing:
         raise ConfigError(_join(key, missing[0]), None, "this key is required")
-    hints = typing.get_type_hints(cls)
     typed = {
-        fields[name]: _coerce(
-            hints[fields[name]], _nested(value, _join(key, name)), _join(key, name)
-        )
+        fields[name]: _coerce(cls, fields[name], _nested(value, _join(key, name)), _join(key, name))
         for name, value in values.items()
     }
     try:
@@ -87,21 +85,33 @@ def _nested(value: Any, key: str) -> Any:
     return value
 
 
-def _coerce(hint: Any, value: Any, key: str) -> Any:
-    config = pydantic.ConfigDict(arbitrary_types_allowed=True)
+def _coerce(cls: type, field: str, value: Any, key: str) -> Any:
     if _holds_parts(value):
         return value
+    hint = _hints(cls)[field]
     value = _fitted(hint, value)
     if isinstance(value, bool) and hint in (int, float, int | None, float | None):
         raise ConfigError(key, value, "must be a number")
     try:
-        return pydantic.TypeAdapter(hint, config=config).validate_python(value)
+        return _adapter(cls, field).validate_python(value)
     except pydantic.ValidationError as error:
         first = error.errors()[0]
         inner = ".".join(str(p) for p in first["loc"] if isinstance(p, str) and "[" not in p)
         where = inner if inner and isinstance(value, Mapping) else ""
         message = first["msg"][0].lower() + first["msg"][1:]
         raise ConfigError(_join(key, where), value, message) from None
+
+
+@functools.cache
+def _hints(cls: type) -> dict[str, Any]:
+    return typing.get_type_hints(cls)
+
+
+@functools.cache
+def _adapter(cls: type, field: str) -> pydantic.TypeAdapter[Any]:
+    """Return what checks a field: made once, which takes longer than checking a whole cell."""
+    config = pydantic.ConfigDict(arbitrary_types_allowed=True)
+    return pydantic.TypeAdapter(_hints(cls)[field], config=config)
 
 
 def _fitted(hint: Any, value: Any) -> Any:
