@@ -41,8 +41,8 @@ def run_key(cell: Cell, fingerprint: str) -> str:
     their files: an edited model that kept its key would draw the same noise for another sum, and
     the two could be subtracted.
     """
-    data = named_data(cell, fingerprint)
-    return key_of(cell_config(cell), data, RESULT_VERSION, own_code_of(cell))
+    data, config = named_data(cell, fingerprint), cell_config(cell)
+    return key_of(config, data, RESULT_VERSION, _own_code_in(config))
 
 
 def named_data(cell: Cell, fingerprint: str) -> str:
@@ -69,7 +69,11 @@ def key_of(
 
 def own_code_of(cell: Cell) -> dict[str, str]:
     """Return the user's own modules behind a cell, with the SHA-256 of their files."""
-    return own_code(_targets(result_config(cell_config(cell))))
+    return _own_code_in(cell_config(cell))
+
+
+def _own_code_in(config: Mapping[str, Any]) -> dict[str, str]:
+    return own_code(_targets(result_config(config)))
 
 
 def flat_config(cell: Cell) -> dict[str, Any]:

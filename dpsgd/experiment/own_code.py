@@ -21,6 +21,7 @@ _LIBRARIES = tuple(
 _PACKAGE = Path(__file__).resolve().parents[1]
 _SEEN: WeakKeyDictionary[ModuleType, str] = WeakKeyDictionary()
 """Each module's file as it was when first asked for."""
+_FOREIGN: WeakKeyDictionary[ModuleType, bool] = WeakKeyDictionary()
 
 
 def own_code(targets: Iterable[str]) -> dict[str, str]:
@@ -35,7 +36,7 @@ def own_code(targets: Iterable[str]) -> dict[str, str]:
     done: set[str] = set()
     while waiting:
         module = waiting.pop()
-        if module.__name__ in done or _foreign(module):
+        if module.__name__ in done or _known_as_foreign(module):
             continue
         done.add(module.__name__)
         found[module.__name__] = _digest(module)
@@ -84,6 +85,13 @@ def _imported(module: ModuleType) -> set[str]:
             base = resolve_name(relative, module.__package__) if node.level else relative
             names |= {base, *(f"{base}.{alias.name}" for alias in node.names)}
     return names
+
+
+def _known_as_foreign(module: ModuleType) -> bool:
+    """Return :func:`_foreign`, asked once a module: links are resolved for it."""
+    if module not in _FOREIGN:
+        _FOREIGN[module] = _foreign(module)
+    return _FOREIGN[module]
 
 
 def _foreign(module: ModuleType) -> bool:

@@ -60,8 +60,11 @@ def build_as(cls: type[T], values: Mapping[str, Any], key: str) -> T:
     missing = [n for n, field in fields.items() if n not in values and field not in optional]
     if missing:
         raise ConfigError(_join(key, missing[0]), None, "this key is required")
+    types = _types_of(cls)
     typed = {
-        fields[name]: _coerce(cls, fields[name], _nested(value, _join(key, name)), _join(key, name))
+        fields[name]: _coerce(
+            types[fields[name]], _nested(value, _join(key, name)), _join(key, name)
+        )
         for name, value in values.items()
     }
     try:
@@ -85,15 +88,38 @@ def _nested(value: Any, key: str) -> Any:
     return value
 
 
-def _coerce(cls: type, field: str, value: Any, key: str) -> Any:
+class _Typed:
+    """The type of a field, and what checks it: made once, which costs more than a check."""
+
+    def __init__(self, hint: Any) -> None:
+        self.hint = hint
+
+    @functools.cached_property
+    def origins(self) -> dict[Any, tuple[Any, ...]]:
+        hint = self.hint
+        options = typing.get_args(hint) if typing.get_origin(hint) in _UNIONS else (hint,)
+        return {typing.get_origin(option): typing.get_args(option) for option in options}
+
+    @functools.cached_property
+    def adapter(self) -> pydantic.TypeAdapter[Any]:
+        return pydantic.TypeAdapter(
+            self.hint, config=pydantic.ConfigDict(arbitrary_types_allowed=True)
+        )
+
+
+@functools.cache
+def _types_of(cls: type) -> dict[str, _Typed]:
+    return {name: _Typed(hint) for name, hint in typing.get_type_hints(cls).items()}
+
+
+def _coerce(typed: _Typed, value: Any, key: str) -> Any:
     if _holds_parts(value):
         return value
-    hint = _hints(cls)[field]
-    value = _fitted(hint, value)
-    if isinstance(value, bool) and hint in (int, float, int | None, float | None):
+    value = _fitted(typed.origins, value)
+    if isinstance(value, bool) and typed.hint in (int, float, int | None, float | None):
         raise ConfigError(key, value, "must be a number")
     try:
-        return _adapter(cls, field).validate_python(value)
+        return typed.adapter.validate_python(value)
     except pydantic.ValidationError as error:
         first = error.errors()[0]
         inner = ".".join(str(p) for p in first["loc"] if isinstance(p, str) and "[" not in p)
@@ -102,22 +128,8 @@ def _coerce(cls: type, field: str, value: Any, key: str) -> Any:
         raise ConfigError(_join(key, where), value, message) from None
 
 
-@functools.cache
-def _hints(cls: type) -> dict[str, Any]:
-    return typing.get_type_hints(cls)
-
-
-@functools.cache
-def _adapter(cls: type, field: str) -> pydantic.TypeAdapter[Any]:
-    """Return what checks a field: made once, which takes longer than checking a whole cell."""
-    config = pydantic.ConfigDict(arbitrary_types_allowed=True)
-    return pydantic.TypeAdapter(_hints(cls)[field], config=config)
-
-
-def _fitted(hint: Any, value: Any) -> Any:
+def _fitted(origins: Mapping[Any, tuple[Any, ...]], value: Any) -> Any:
     """Read a key 1 as the name "1", and one number as a list of one, where the hint asks for it."""
-    options = typing.get_args(hint) if typing.get_origin(hint) in _UNIONS else (hint,)
-    origins = {typing.get_origin(option): typing.get_args(option) for option in options}
     if isinstance(value, Mapping) and origins.get(Mapping, (None,))[0] is str:
         return {str(name): inner for name, inner in value.items()}
     if isinstance(value, int | float) and not isinstance(value, bool) and Sequence in origins:
@@ -153,14 +165,20 @@ def _key(name: Any) -> str:
 
 def plain(value: Any) -> Any:
     """Return a part, or anything inside one, as plain data with its class: for hash and file."""
+    if value is None or isinstance(value, str | int | float):
+        return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        cls = type(value)
-        fields = {
-            f.name.rstrip("_"): plain(getattr(value, f.name)) for f in dataclasses.fields(cls)
-        }
-        return {"_target_": f"{cls.__module__}.{cls.__qualname__}", **fields}
+        target, names = _described(type(value))
+        return {"_target_": target, **{key: plain(getattr(value, name)) for key, name in names}}
     if isinstance(value, Mapping):
         return {_key(name): plain(inner) for name, inner in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [plain(inner) for inner in value]
     return value
+
+
+@functools.cache
+def _described(cls: type) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return the ``_target_`` of a class, and each of its fields: as configured, and in Python."""
+    names = (field.name for field in dataclasses.fields(typing.cast(Any, cls)))
+    return f"{cls.__module__}.{cls.__qualname__}", tuple((n.rstrip("_"), n) for n in names)

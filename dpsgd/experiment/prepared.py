@@ -81,7 +81,7 @@ class Prepared:
 def prepare(cell: Cell) -> Prepared:
     """Load the data, build the model and check both. Raises ConfigError or PrivacyError."""
     settings = cell.settings
-    bundle = _load(cell)
+    bundle = loaded(cell)
     check_release_data(cell, bundle)
     sampler = _sampler(cell, bundle)
     n_units = sampler.n_units
@@ -112,7 +112,8 @@ def _streams(cell: Cell, key: str) -> Streams:
     return Streams.from_seed(cell.settings.seed, COMMON_NOISE if cell.debug.common_noise else key)
 
 
-def _load(cell: Cell) -> Bundle:
+def loaded(cell: Cell) -> Bundle:
+    """Load the data of a cell and give them their owners and fingerprint. Raises ConfigError."""
     try:
         bundle = cell.data.load(user_cache_path("dpsgd"))
     except ConfigError as error:
