@@ -16,7 +16,7 @@ RESULT_VERSION = 4
 """Raised whenever the same configuration would train to another result."""
 
 PATHS = ("path", "test_path")
-NOT_RESULTS = ("tracker", "runs_dir")
+NOT_RESULTS = ("tracker", "runs_dir", "baselines")
 """What may differ between two cells that are the same run."""
 
 WITHHELD = "withheld: a hash of private data would tell two candidates apart"

@@ -34,8 +34,11 @@ GROUPS = (
 )  # fmt: skip
 
 UNDECIDED = f"{NoDecisions.__module__}.{NoDecisions.__name__}"
-_ABSENT: Mapping[str, Mapping[str, Any]] = {"decide": {"_target_": UNDECIDED, "name": "none"}}
-"""What stands for a group that the run folders of before do not know of."""
+_ABSENT: Mapping[str, Any] = {
+    "decide": {"_target_": UNDECIDED, "name": "none"},
+    "baselines": True,
+}
+"""What stands for a group or root key that the run folders of before do not know of."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class Settings:
     device: str
     release: bool
     runs_dir: str
+    baselines: bool
 
     def __post_init__(self) -> None:
         _positive("epsilon", self.epsilon, "a number above 0, inf (a diagnostic), or null")
@@ -120,7 +124,7 @@ class Cell:
 
 def read_cell(config: Mapping[str, Any]) -> Cell:
     """Build the typed cell of a resolved configuration. Raises ConfigError."""
-    config = {k: v for k, v in config.items() if k not in ("experiment", "sweep")}
+    config = _ABSENT | {k: v for k, v in config.items() if k not in ("experiment", "sweep")}
     roots = {k: v for k, v in config.items() if k not in (*GROUPS, "debug")}
     unknown = [k for k in roots if k not in Settings.__dataclass_fields__]
     if unknown:
@@ -136,7 +140,6 @@ def read_cell(config: Mapping[str, Any]) -> Cell:
             "noise can be subtracted from each other, and none of them is private then",
         )  # fmt: skip
     settings = build_as(Settings, roots, "")
-    config = {**_ABSENT, **config}
     parts = {group: build_part(config.get(group, {}), group) for group in GROUPS}
     cell = Cell(settings=settings, debug=debug, **parts)
     _check_together(cell)

@@ -1,64 +1,63 @@
-"""Hydra's basic sweeper, with every cell checked before the first one starts."""
+"""Hydra's basic sweeper, with every cell planned and checked before the first one starts."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.utils import JobReturn, JobStatus
-from omegaconf import OmegaConf, open_dict
 
 
 class CheckedSweeper(BasicSweeper):
-    """Compose and check all cells, run them, and end with a table of what failed."""
+    """Compose, plan and check all cells, run what is missing, and end with a table of failures.
 
-    def validate_batch_is_legal(self, batch: Sequence[Sequence[str]]) -> None:
-        """Raise ConfigError, naming the cell, if any of its settings cannot be used."""
-        # Hydra imports every plugin at every start: keep torch out of that.
-        from dpsgd.errors import ConfigError  # noqa: PLC0415
-        from dpsgd.experiment.plan import check_noise  # noqa: PLC0415
-        from dpsgd.experiment.prepared import prepare  # noqa: PLC0415
-        from dpsgd.experiment.settings import read_cell  # noqa: PLC0415
+    ``where`` holds exceptions from ``params`` (see ``expanding.py``).
+    """
 
-        if self.config is None or self.hydra_context is None:
-            raise RuntimeError("the sweeper was not set up")
-        loader = self.hydra_context.config_loader
-        for overrides in batch:
-            composed = loader.load_sweep_config(self.config, list(overrides))
-            with open_dict(composed):
-                composed.pop("hydra")
-            plain: Any = OmegaConf.to_container(composed, resolve=True)
-            try:
-                cell = read_cell(plain)
-                cache = Path(self.config.hydra.runtime.cwd, cell.settings.runs_dir, ".cache")
-                check_noise(prepare(cell), cache)
-            except ConfigError as error:
-                hint = f"in the cell {' '.join(overrides)}; no cell was started"
-                hint = f"{error.hint}\n{hint}" if error.hint else hint
-                raise ConfigError(error.key, error.value, error.allowed, hint) from None
-        print(f"{len(batch)} cells, all checked", flush=True)  # noqa: T201
+    def __init__(
+        self, max_batch_size: int | None, params: Any = None,
+        where: Sequence[Mapping[str, Any]] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(max_batch_size, params)
+        self.where = where
 
     def sweep(self, arguments: list[str]) -> Any:
         """Run all cells; exit with 1 and a table if any failed."""
-        if self.launcher is None:
+        # Hydra imports every plugin at every start: keep torch out of that.
+        from rich.console import Console  # noqa: PLC0415
+
+        from dpsgd.experiment.sweep.keys import RunKeys  # noqa: PLC0415
+        from dpsgd.experiment.sweep.planned import plan_sweep  # noqa: PLC0415
+        from dpsgd.experiment.sweep.preflight import preflight  # noqa: PLC0415
+        from dpsgd.experiment.sweep.preview import print_preview  # noqa: PLC0415
+        from dpsgd.experiment.sweep.progress import sweep_progress  # noqa: PLC0415
+        from hydra_plugins.clipping_atlas.composing import Composer  # noqa: PLC0415
+        from hydra_plugins.clipping_atlas.expanding import override_lists  # noqa: PLC0415
+
+        if self.launcher is None or self.config is None or self.hydra_context is None:
             raise RuntimeError("the sweeper was not set up")
+        loader, keys = self.hydra_context.config_loader, RunKeys()
+        jobs = override_lists(self.params, self.where, arguments, loader)
+        cwd = Path(self.config.hydra.runtime.cwd)
+        plan = plan_sweep(jobs, Composer(loader, self.config), cwd, keys)
+        runs = plan.cells[0].folder.parent
+        preflight(plan.missing, keys, runs / ".cache")
+        console = Console(highlight=False)
+        print_preview(console, plan, keys, runs, 1)
+        Path(self.config.hydra.sweep.dir).mkdir(parents=True, exist_ok=True)
+        words = [list(planned.words) for planned in plan.missing]
         finished: list[JobReturn] = []
-        launch = self.launcher.launch
-
-        def remember(*args: Any, **kwargs: Any) -> Sequence[JobReturn]:
-            finished.extend(launch(*args, **kwargs))
-            return [job for job in finished if job.status != JobStatus.FAILED]
-
-        self.launcher.launch = remember
-        result = super().sweep(arguments)
+        with sweep_progress(console, plan, runs):
+            for batch in self.split_overrides_to_chunks(words, self.max_batch_size) if words else ():
+                finished += self.launcher.launch(batch, initial_job_idx=len(finished))
         failed = [job for job in finished if job.status == JobStatus.FAILED]
         if failed:
             print(_table(failed), file=sys.stderr)  # noqa: T201
             sys.exit(1)
-        return result
+        return finished
 
 
 def _table(failed: Sequence[JobReturn]) -> str:

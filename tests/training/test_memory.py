@@ -16,7 +16,7 @@ from dpsgd.engine.memory import (
     rows_at_once,
 )
 from dpsgd.experiment.own_loop import Budget
-from dpsgd.experiment.prepared import probe
+from dpsgd.experiment.checked_model import probe
 from dpsgd.models.shape import DataShape
 from dpsgd.training.loss import cross_entropy
 
