@@ -124,7 +124,8 @@ class Cell:
 
 def read_cell(config: Mapping[str, Any]) -> Cell:
     """Build the typed cell of a resolved configuration. Raises ConfigError."""
-    config = _ABSENT | {k: v for k, v in config.items() if k not in ("experiment", "sweep")}
+    asked = {k: v for k, v in config.items() if k not in ("experiment", "sweep")}
+    config = {**_ABSENT, **asked}
     roots = {k: v for k, v in config.items() if k not in (*GROUPS, "debug")}
     unknown = [k for k in roots if k not in Settings.__dataclass_fields__]
     if unknown:

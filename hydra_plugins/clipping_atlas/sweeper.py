@@ -51,7 +51,9 @@ class CheckedSweeper(BasicSweeper):
         words = [list(planned.words) for planned in plan.missing]
         finished: list[JobReturn] = []
         with sweep_progress(console, plan, runs):
-            for batch in self.split_overrides_to_chunks(words, self.max_batch_size) if words else ():
+            for batch in (
+                self.split_overrides_to_chunks(words, self.max_batch_size) if words else ()
+            ):
                 finished += self.launcher.launch(batch, initial_job_idx=len(finished))
         failed = [job for job in finished if job.status == JobStatus.FAILED]
         if failed:

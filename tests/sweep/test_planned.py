@@ -9,9 +9,9 @@ from dpsgd.errors import ConfigError
 from dpsgd.experiment.identity import NOT_RESULTS
 from dpsgd.experiment.prepared import prepare
 from dpsgd.experiment.settings import read_cell
+from dpsgd.experiment.sweep.keys import RunKeys
 from dpsgd.experiment.sweep.planned import plan_sweep
 from dpsgd.experiment.sweep.preflight import preflight
-from dpsgd.experiment.sweep.keys import RunKeys
 
 FAST = ("debug=fast", "tracker=none", "accountant=rdp")
 
@@ -91,7 +91,7 @@ def test_done_is_what_the_runs_folder_holds_finished(tmp_path):
 
 
 def test_one_bad_cell_is_named_before_any_starts(tmp_path):
-    with pytest.raises(ConfigError, match="clip.norm") as raised:
+    with pytest.raises(ConfigError, match=r"clip\.norm") as raised:
         plan_of(tmp_path, "clip.norm=1,-3")
     assert "clip.norm=-3" in str(raised.value)
     words = (*FAST, "clip=flat", "sampling=poisson_truncated", "sampling.cap=1")

@@ -74,7 +74,9 @@ def released_together(cells: Sequence[Cell], schedules: Schedules, cache: Path) 
     if not private:
         return Together(0, others, 0.0, 0.0, "", "")
     names = [schedules.name(cell) for cell in private]
-    found = {name: schedules.of(cell) for name, cell in dict(zip(names, private, strict=True)).items()}
+    found = {
+        name: schedules.of(cell) for name, cell in dict(zip(names, private, strict=True)).items()
+    }
     first = next(iter(found.values()))
     unit, delta = first.sampler.unit, first.delta
     why = _different(found.values(), private)
