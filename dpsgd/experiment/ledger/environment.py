@@ -33,12 +33,12 @@ def environment(device: str) -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         **_accelerator(device),
         **versions,
-        "sources": source_hash(),
+        "sources": _sources(),
     }
 
 
 @cache
-def source_hash() -> str:
+def _sources() -> str:
     """Return a hash of this package's source files, as they were when it was first asked for."""
     digest = hashlib.sha256()
     for file in sorted(_PACKAGE.rglob("*.py")):
