@@ -1,8 +1,11 @@
-"""The one error that bad input raises: it names the key, the value and what is allowed."""
+"""The errors that are for people: bad input, privacy that does not hold, a run that another
+process has, a file that cannot be written.
+"""
 
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable
 
 
@@ -26,6 +29,40 @@ class ConfigError(ValueError):
 
 class PrivacyError(RuntimeError):
     """A privacy condition does not hold; training must not start, or must not go on."""
+
+
+class BusyError(RuntimeError):
+    """Another process has this run: ``pid`` on ``host``, ``since`` when, as far as it is known.
+
+    Its noise must not be drawn twice for two sums, nor its folder be written by two.
+    """
+
+    def __init__(self, folder: str, pid: int | None, host: str | None, since: str | None) -> None:
+        self.folder, self.pid, self.host, self.since = folder, pid, host, since
+        super().__init__(folder, pid, host, since)  # these rebuild it in another process
+
+    def __str__(self) -> str:
+        who = "another process" if self.pid is None else f"process {self.pid} on {self.host}"
+        since = f" since {self.since}" if self.since else ""
+        return (
+            f"{self.folder} is in use: {who} has it{since}. Wait for that one; once it is gone, "
+            "the same command goes on"
+        )
+
+
+class UnwritableError(OSError):
+    """A file of a run that cannot be written: what, where, and what to do, in one line.
+
+    Made as every OSError is, of number, words and file.
+    """
+
+    def __str__(self) -> str:
+        full = self.errno in (errno.ENOSPC, errno.EDQUOT)
+        todo = "make room there" if full else "choose a runs_dir that can be written to"
+        return (
+            f"{self.filename}: cannot be written: {self.strerror}. Finished runs are kept; "
+            f"{todo}, then give the same command again"
+        )
 
 
 def did_you_mean(word: str, options: Iterable[str]) -> str:

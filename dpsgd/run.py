@@ -18,7 +18,7 @@ from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from dpsgd.errors import ConfigError, PrivacyError
+from dpsgd.errors import BusyError, ConfigError, PrivacyError, UnwritableError
 from dpsgd.experiment.options import config_folder
 from dpsgd.messages import explain
 
@@ -26,9 +26,14 @@ WITH_VALUE = ("--config-dir", "-cd", "--config-name", "-cn", "--config-path", "-
               "-p", "--cfg", "-c")  # fmt: skip
 """Hydra's options that take the next word with them."""
 
+OURS = (ConfigError, PrivacyError, BusyError, UnwritableError)
+"""Errors that are for people, who want their message alone."""
+
 
 def main() -> None:
-    """Run the command line; exit with 2 for settings that cannot be used, 1 for a failed run."""
+    """Run the command line; exit with 2 for settings that cannot be used, 1 for a failed run, 75
+    for one that another process has.
+    """
     # Hydra would print and hide the cause of its own errors; ours read better.
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")
     store = ConfigStore.instance()
@@ -43,15 +48,15 @@ def main() -> None:
             _print_help(entry)
         else:
             entry()
-    except (ConfigError, PrivacyError) as error:
-        _leave(str(error), 2)
+    except OURS as error:
+        _leave(str(error), code_of(error))
     except HydraException as error:
         _leave(explain(error), 2)
     except BrokenPipeError:
         sys.exit(1)  # whoever read our output stopped reading
     except OSError as error:
         where = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        _leave(f"{where}. If that is in runs_dir, choose a folder that can be written to", 2)
+        _leave(f"{where}. If that is in runs_dir, make room there or choose another folder", 2)
     except KeyboardInterrupt:
         _leave("interrupted: finished cells are kept; the same command trains the rest", 130)
 
@@ -74,9 +79,9 @@ def job(config: DictConfig) -> None:
         runs = Path(HydraConfig.get().runtime.cwd, cell.settings.runs_dir)
         with progress_bar(console) as progress:
             outcome = run_cell(prepared, runs, progress)
-    except (ConfigError, PrivacyError) as error:
+    except OURS as error:
         if single:
-            _leave(str(error), 2)
+            _leave(str(error), code_of(error))
         raise
     if single:
         print_outcome(console, outcome)
@@ -84,6 +89,13 @@ def job(config: DictConfig) -> None:
         console.print(one_line(outcome), soft_wrap=True)
         if outcome.tracked and HydraConfig.get().job.num == 0:
             console.print(outcome.tracked, soft_wrap=True)
+
+
+def code_of(error: Exception) -> int:
+    """Return the exit code for an error of ours."""
+    if isinstance(error, BusyError):
+        return 75  # EX_TEMPFAIL of sysexits.h: later is another matter
+    return 1 if isinstance(error, UnwritableError) else 2
 
 
 def options_first(arguments: list[str]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 from collections.abc import Sequence
@@ -10,18 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from analysis import schema
 from dpsgd.accounting import format_epsilon
-from dpsgd.errors import ConfigError
+from dpsgd.errors import BusyError, ConfigError
+from dpsgd.experiment.claim import claim
 from dpsgd.experiment.files import read_json
-from dpsgd.experiment.opened import load
-from dpsgd.experiment.record import finished
+from dpsgd.experiment.holder import claim_file, state_of
+from dpsgd.experiment.sweep.index import Index, older_line
+from dpsgd.experiment.sweep.rows import IndexRow, read_row
+from dpsgd.experiment.version import RESULT_VERSION
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; exit with 2 for a run that is not there."""
+    """Run the command line; exit with 2 for a run that is not there, 75 for one that is in use."""
     given = sys.argv[1:] if arguments is None else arguments
     # What dpsgd.run calls runs_dir=DIR is understood here too.
     given = [f"--{a.replace('_', '-', 1)}" if a.startswith("runs_dir=") else a for a in given]
@@ -32,42 +35,61 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except ConfigError as error:
         print(error, file=sys.stderr)  # noqa: T201
         sys.exit(2)
+    except BusyError as error:
+        print(error, file=sys.stderr)  # noqa: T201
+        sys.exit(75)
 
 
 def _list(options: argparse.Namespace, console: Console) -> None:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in ("run", "label", "status", "ε", "accuracy", "worst"):
-        table.add_column(name, justify="right" if name in ("ε", "accuracy", "worst") else "left")
-    rows = [_row(folder) for folder in _folders(options.runs_dir)]
-    for _, cells in sorted(rows, key=lambda row: row[0]):
-        table.add_row(*cells)
-    console.print(table)
-    console.print(f"{len(rows)} runs in {options.runs_dir}")
+    runs = options.runs_dir
+    names = _names(runs)
+    finished = Index(runs).finished()
+    others = [runs / name for name in names if name not in finished]
+    rows = [_finished(row.run_key, row) for row in finished.values()]
+    rows += [_other(folder) for folder in others if (folder / schema.STATUS_FILE).exists()]
+    head = ("run", "label", "status", "ε", "accuracy", "worst")
+    # A table of rich takes seconds for the thousands of runs that a folder may hold.
+    for line in _lines([head, *(cells for _, cells in sorted(rows))]):
+        print(line)  # noqa: T201
+    console.print(f"{len(rows)} runs in {runs}", soft_wrap=True)
+    older = older_line(finished, RESULT_VERSION)
+    if older is not None:
+        console.print(older, soft_wrap=True)
 
 
-def _row(folder: Path) -> tuple[str, tuple[str, ...]]:
-    status: dict[str, Any] = read_json(folder / schema.STATUS_FILE) or {}
-    cell = finished(folder)
-    if cell is None:
-        at = f"{status.get('status', 'unknown')} at step {status.get('step', '?')}"
-        return status.get("started_at", ""), (folder.name, "", at, "", "", "")
-    values = _finals(cell)
-    return status.get("started_at", ""), (
-        folder.name, cell["label"], "FINISHED", format_epsilon(float(cell["epsilon"])),
-        values.get("accuracy", "–"), values.get("tail_worst", "–"),
+def _finished(name: str, row: IndexRow) -> tuple[str, tuple[str, ...]]:
+    return row.started_at or "", (
+        name, row.label, row.status, "–" if row.epsilon is None else format_epsilon(row.epsilon),
+        *("–" if value is None else f"{value:.3f}" for value in (row.accuracy, row.worst)),
     )  # fmt: skip
 
 
-def _finals(cell: dict[str, Any]) -> dict[str, str]:
-    columns = [cell["metrics"][c] for c in ("split", "slice_kind", "metric", "value")]
-    return {
-        metric: f"{value:.3f}"
-        for split, kind, metric, value in zip(*columns, strict=True)
-        if split == "test" and kind == "all" and value is not None
-    }
+def _other(folder: Path) -> tuple[str, tuple[str, ...]]:
+    """Return the row of a run that is not finished, or of a copy under another name."""
+    row = read_row(folder)
+    if row is not None:
+        return _finished(folder.name, row)
+    status: dict[str, Any] = read_json(folder / schema.STATUS_FILE) or {}
+    at = f"{state_of(folder)} at step {status.get('step', '?')}"
+    return status.get("started_at", ""), (folder.name, "", at, "", "", "")
+
+
+def _lines(rows: list[tuple[str, ...]]) -> list[str]:
+    """Return rows as lines: words to the left, the three numbers behind them to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    words = len(widths) - 3
+    return [
+        "  ".join(
+            cell.ljust(width) if place < words else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def _show(options: argparse.Namespace, console: Console) -> None:
+    from dpsgd.experiment.opened import load  # noqa: PLC0415  (torch, which the others do without)
+
     run = load(options.run, options.runs_dir)
     console.print((run.folder / schema.LEDGER_PAGE).read_text(encoding="utf-8"), markup=False)
     console.print(f"files: {run.folder}", soft_wrap=True)
@@ -90,14 +112,23 @@ def _rm(options: argparse.Namespace, console: Console) -> None:
                 soft_wrap=True,
             )
             continue
-        shutil.rmtree(folder)
+        with claim(folder):
+            # In one move, so that whoever is killed here leaves no half of a run.
+            away = claim_file(folder).with_suffix(".removed")
+            shutil.rmtree(away, ignore_errors=True)
+            folder.rename(away)
+            shutil.rmtree(away)
         console.print(f"{folder}: removed", soft_wrap=True)
 
 
-def _folders(runs_dir: Path) -> list[Path]:
-    if not runs_dir.is_dir():
-        raise ConfigError("runs_dir", runs_dir, "is no folder")
-    return sorted(file.parent for file in runs_dir.glob(f"*/{schema.STATUS_FILE}"))
+def _folders(runs: Path) -> list[Path]:
+    return [runs / name for name in _names(runs) if (runs / name / schema.STATUS_FILE).exists()]
+
+
+def _names(runs: Path) -> list[str]:
+    if not runs.is_dir():
+        raise ConfigError("runs_dir", runs, "is no folder")
+    return sorted(name for name in os.listdir(runs) if not name.startswith("."))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,9 +14,17 @@ import torch
 
 from analysis import schema
 from dpsgd.data.bundle import holdout_is_public
-from dpsgd.errors import PrivacyError
+from dpsgd.errors import PrivacyError, UnwritableError
 from dpsgd.experiment.allowed import Gate, gate_of, shown
-from dpsgd.experiment.files import check_folder, read_json, write_json, write_text, write_whole
+from dpsgd.experiment.claim import Claim, claim
+from dpsgd.experiment.files import (
+    check_folder,
+    read_json,
+    write_bytes,
+    write_json,
+    write_text,
+    write_whole,
+)
 from dpsgd.experiment.ledger import (
     check_attempt,
     check_same_release,
@@ -30,12 +39,14 @@ from dpsgd.experiment.record import (
     Status,
     cell_row,
     finished,
+    label,
     predictions,
     write_config,
     write_table,
 )
 from dpsgd.experiment.seal import sha256
 from dpsgd.experiment.secret import keep_traceback, keyed, stored_secret
+from dpsgd.experiment.sweep.index import Index
 from dpsgd.experiment.training import recorder_of, trainer_of, watch_of
 from dpsgd.metrics import evaluate_scores
 from dpsgd.training.evaluate import scores
@@ -63,11 +74,22 @@ def run_cell(prepared: Prepared, runs: Path, progress: Callable[[Plan], Progress
     """Train a prepared cell unless ``runs`` holds it finished; return its outcome.
 
     ``progress(plan)`` gives the callback of every step. Raises ConfigError or PrivacyError before
-    training; whatever is raised while training is kept in ``status.json``, of a released run in
-    a private file.
+    training, and BusyError while another process has this cell; whatever is raised while training
+    is kept in ``status.json``, of a released run in a private file. A file that cannot be written
+    raises UnwritableError.
     """
-    started = time.perf_counter()
     check_folder(runs, "runs_dir")
+    folder = runs / prepared.run_key
+    if finished(folder) is not None:
+        return _run(prepared, runs, progress, None)
+    with claim(folder) as claimed:  # and look again: whoever had it may have finished it
+        return _run(prepared, runs, progress, claimed)
+
+
+def _run(
+    prepared: Prepared, runs: Path, progress: Callable[[Plan], Progress], claimed: Claim | None
+) -> Outcome:
+    started = time.perf_counter()
     folder = runs / prepared.run_key
     tracker, release = prepared.cell.tracker, prepared.cell.settings.release
     gate = gate_of(release=release)
@@ -91,20 +113,27 @@ def run_cell(prepared: Prepared, runs: Path, progress: Callable[[Plan], Progress
     if reason:
         raise PrivacyError(reason)
     status = Status(folder, gate)
+    index = Index(runs)
+    index.begin(folder, label(plan))
     try:
         # The ledger is on disk, in full, before any parameter changes.
         write_config(folder, plan)
         write_json(folder / schema.LEDGER_FILE, ledger)
         write_page(folder, ledger, None)
         cell = gate.cell(_train(plan, folder, status, progress(plan), gate, started))
+        if claimed is not None:
+            claimed.check()
         write_json(folder / schema.CELL_FILE, cell)
         write_page(folder, ledger, at_the_end(cell, sha256(folder / schema.MODEL_FILE), runs))
         status.finish(cell["stopped_by"], cell.get("steps_taken", plan.steps))
     except BaseException as error:
         status.fail(error)
+        if isinstance(error, UnwritableError):
+            raise error from None  # a file and what the system says of it: no data
         if release and isinstance(error, Exception):
             raise keep_traceback(folder, error) from None
         raise
+    index.finish(folder)
     return Outcome(folder, cell, ledger, False, tracker.upload(folder, cell))
 
 
@@ -137,7 +166,7 @@ def _train(
     looked = gate.rows(look_rows(prepared.looks, ending, plan.steps))
     rows = [*looked, *evaluation.to_dict("records")]
     write_table(folder / schema.EVALUATION_FILE, rows, schema.EVALUATION)
-    write_whole(folder / schema.MODEL_FILE, lambda p: torch.save(_state(prepared), p))
+    write_bytes(folder / schema.MODEL_FILE, _state(prepared))
     totals = pd.DataFrame(recorder.totals(), columns=list(schema.CELL_METRICS))
     totals = totals.astype(dict(schema.CELL_METRICS))
     final = evaluation.drop(columns="step")
@@ -150,9 +179,12 @@ def _train(
     return cell_row(plan, metrics, seconds) | ended(ending)
 
 
-def _state(prepared: Prepared) -> dict[str, torch.Tensor]:
+def _state(prepared: Prepared) -> bytes:
     # On the CPU, so that a machine without the device of this run can read it.
-    return {name: value.cpu() for name, value in prepared.model.state_dict().items()}
+    state = {name: value.cpu() for name, value in prepared.model.state_dict().items()}
+    buffer = io.BytesIO()
+    torch.save(state, buffer)  # into a file that is full it fails without saying why
+    return buffer.getvalue()
 
 
 def _evaluate(plan: Plan, folder: Path, gate: Gate, step: int) -> pd.DataFrame:

@@ -2,27 +2,45 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dpsgd.errors import ConfigError
+from dpsgd.errors import ConfigError, UnwritableError
 
 
 def write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Let ``write`` fill a temporary file beside ``path``, then put it in place in one move."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    os.close(handle)
-    temporary = Path(name)
+    """Let ``write`` fill a temporary file beside ``path``, then put it in place in one move.
+
+    Raises UnwritableError, which names ``path``, if the disk is full, read-only or gone.
+    """
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            write(temporary)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn what a system says of a write, which names no file or a temporary one, into an
+    UnwritableError of ``path``.
+    """
     try:
-        write(temporary)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        yield
+    except OSError as error:
+        words = os.strerror(error.errno) if error.errno else str(error)
+        raise UnwritableError(error.errno or errno.EIO, words, str(path)) from error
 
 
 def write_text(path: Path, text: str) -> None:
@@ -30,8 +48,17 @@ def write_text(path: Path, text: str) -> None:
     write_whole(path, lambda p: _text(p, text))
 
 
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write bytes whole or not at all."""
+    write_whole(path, lambda p: _bytes(p, content))
+
+
 def _text(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
+
+
+def _bytes(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -11,9 +11,7 @@ from typing import Any
 from dpsgd.experiment.own_code import own_code
 from dpsgd.experiment.parts import plain
 from dpsgd.experiment.settings import UNDECIDED, Cell
-
-RESULT_VERSION = 4
-"""Raised whenever the same configuration would train to another result."""
+from dpsgd.experiment.version import RESULT_VERSION
 
 PATHS = ("path", "test_path")
 NOT_RESULTS = ("tracker", "runs_dir", "baselines")
@@ -113,7 +111,8 @@ def result_config(config: Mapping[str, Any]) -> dict[str, Any]:
 def _targets(value: Any) -> list[str]:
     if isinstance(value, dict):
         own = [str(value["_target_"])] if "_target_" in value else []
-        return own + [t for inner in value.values() for t in _targets(inner)]
+        inside = [inner for inner in value.values() if isinstance(inner, dict | list)]
+        return own + _targets(inside)
     return [t for inner in value for t in _targets(inner)] if isinstance(value, list) else []
 
 

@@ -22,6 +22,7 @@ OF_ANOTHER_OPTION = (
     "of your own a yaml in a folder of your own (--config-dir, see docs/tutorial.md)"
 )
 _UNIONS = (typing.Union, types.UnionType)
+_SCALARS = (str, int, float, type(None))
 
 
 def build_part(node: Mapping[str, Any], key: str) -> Any:
@@ -46,8 +47,8 @@ def default_part(group: str, option: str) -> Any:
 
 def build_as(cls: type[T], values: Mapping[str, Any], key: str) -> T:
     """Build ``cls`` from ``values``; see :func:`build_part`."""
-    # A trailing underscore lets a field be called what Python reserves: `class`.
-    fields = {f.name.rstrip("_"): f.name for f in dataclasses.fields(typing.cast(Any, cls))}
+    declared = _declared(cls)
+    fields = declared.fields
     for name, value in values.items():
         if name not in fields:
             raise ConfigError(
@@ -55,18 +56,13 @@ def build_as(cls: type[T], values: Mapping[str, Any], key: str) -> T:
                 f"no such key; allowed are {', '.join(fields)}{did_you_mean(name, fields)}",
                 "" if cls.__module__.startswith("dpsgd.") else OF_ANOTHER_OPTION,
             )  # fmt: skip
-    # Parts of this project have no defaults; those of a user may.
-    optional = {f.name for f in dataclasses.fields(typing.cast(Any, cls)) if _has_default(f)}
-    missing = [n for n, field in fields.items() if n not in values and field not in optional]
+    missing = [name for name in declared.required if name not in values]
     if missing:
         raise ConfigError(_join(key, missing[0]), None, "this key is required")
-    types = _types_of(cls)
-    typed = {
-        fields[name]: _coerce(
-            types[fields[name]], _nested(value, _join(key, name)), _join(key, name)
-        )
-        for name, value in values.items()
-    }
+    typed: dict[str, Any] = {}
+    for name, value in values.items():
+        field, inner = fields[name], _join(key, name)
+        typed[field] = _coerce(declared.types[field], _nested(value, inner), inner)
     try:
         return cls(**typed)
     except ConfigError as error:
@@ -107,13 +103,28 @@ class _Typed:
         )
 
 
+@dataclasses.dataclass(frozen=True)
+class _Declared:
+    """What a class says of its fields. ``fields``: as configured, to their names in Python."""
+
+    fields: dict[str, str]
+    required: tuple[str, ...]
+    types: dict[str, _Typed]
+
+
 @functools.cache
-def _types_of(cls: type) -> dict[str, _Typed]:
-    return {name: _Typed(hint) for name, hint in typing.get_type_hints(cls).items()}
+def _declared(cls: type) -> _Declared:
+    fields = dataclasses.fields(typing.cast(Any, cls))
+    # A trailing underscore lets a field be called what Python reserves: `class`.
+    names = {field.name.rstrip("_"): field.name for field in fields}
+    # Parts of this project have no defaults; those of a user may.
+    required = tuple(field.name.rstrip("_") for field in fields if not _has_default(field))
+    types = {name: _Typed(hint) for name, hint in typing.get_type_hints(cls).items()}
+    return _Declared(names, required, types)
 
 
 def _coerce(typed: _Typed, value: Any, key: str) -> Any:
-    if _holds_parts(value):
+    if not isinstance(value, _SCALARS) and _holds_parts(value):
         return value
     value = _fitted(typed.origins, value)
     if isinstance(value, bool) and typed.hint in (int, float, int | None, float | None):
@@ -165,7 +176,7 @@ def _key(name: Any) -> str:
 
 def plain(value: Any) -> Any:
     """Return a part, or anything inside one, as plain data with its class: for hash and file."""
-    if value is None or isinstance(value, str | int | float):
+    if isinstance(value, _SCALARS):
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         target, names = _described(type(value))

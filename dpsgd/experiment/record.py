@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import datetime
 import math
 import os
 import socket
@@ -19,19 +19,17 @@ import yaml
 from analysis import schema
 from dpsgd.accounting import format_epsilon
 from dpsgd.data.bundle import Bundle, Split
+from dpsgd.errors import UnwritableError
 from dpsgd.experiment.allowed import Gate
+from dpsgd.experiment.clock import now
 from dpsgd.experiment.files import read_json, write_json, write_text, write_whole
-from dpsgd.experiment.identity import RESULT_VERSION, cell_config, flat_config, infinities_as_words
+from dpsgd.experiment.identity import cell_config, flat_config, infinities_as_words
 from dpsgd.experiment.plan import Plan
 from dpsgd.experiment.seal import sealed_files
 from dpsgd.experiment.settings import Cell
+from dpsgd.experiment.version import RESULT_VERSION
 from dpsgd.metrics import Scores
 from dpsgd.slices import SliceTable
-
-
-def now() -> str:
-    """Return the time, UTC, to the second."""
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 class Status:
@@ -67,14 +65,18 @@ class Status:
         self._write()
 
     def fail(self, error: BaseException) -> None:
-        """Keep the traceback of a run that failed, or that was interrupted."""
+        """Keep the traceback of a run that failed, or that was interrupted.
+
+        On a disk that is full the run is left RUNNING, of a process that will be gone.
+        """
         killed = isinstance(error, KeyboardInterrupt | SystemExit)
         self._value |= {
             "status": "KILLED" if killed else "FAILED", "heartbeat": now(),
             "stopped_by": type(error).__name__,
             "traceback": "".join(traceback.format_exception(error)),
         }  # fmt: skip
-        self._write()
+        with contextlib.suppress(UnwritableError):
+            self._write()
 
     def _write(self) -> None:
         write_json(self._file, self._gate.status(self._value))

@@ -6,11 +6,12 @@ import json
 import pytest
 
 from dpsgd.experiment import prepared
-from dpsgd.experiment.identity import RESULT_VERSION, cell_config, key_of, own_code_of
+from dpsgd.experiment.identity import cell_config, key_of, own_code_of
 from dpsgd.experiment.prepared import prepare
 from dpsgd.experiment.settings import read_cell
 from dpsgd.experiment.sweep import keys
 from dpsgd.experiment.sweep.keys import RunKeys
+from dpsgd.experiment.version import RESULT_VERSION
 from dpsgd.python import resolved
 
 TINY = {"data": "digits", "model": "logistic", "tracker": "none"}

@@ -10,7 +10,6 @@ from typing import Any
 from dpsgd.accounting import Accountant, estimates, neighbours_text
 from dpsgd.clipping.rule import ClipRule, State
 from dpsgd.experiment.identity import (
-    RESULT_VERSION,
     cell_config,
     infinities_as_words,
     named_data,
@@ -36,6 +35,7 @@ from dpsgd.experiment.plan import Plan
 from dpsgd.experiment.releasing import stated_notes
 from dpsgd.experiment.settings import Cell
 from dpsgd.experiment.telemetry_words import telemetry_cost
+from dpsgd.experiment.version import RESULT_VERSION
 
 LEDGER_VERSION = 2
 """Raised whenever a reader of ledgers must know that they changed."""

@@ -9,10 +9,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpsgd.experiment.sweep.rows import FINISHED, IndexRow, line_of, read_row, row_of
-
-INDEX_FILE = "index.jsonl"
-"""Beside the run folders. It may be deleted: the folders are the truth."""
+from analysis import schema
+from dpsgd.experiment.files import read_json
+from dpsgd.experiment.sweep.rows import (
+    FINISHED,
+    IndexRow,
+    begun_row,
+    line_of,
+    read_row,
+    row_of,
+)
 
 RUN_KEY = re.compile(r"[0-9a-f]{16}")
 
@@ -26,7 +32,7 @@ class Index:
     """
 
     def __init__(self, runs: Path) -> None:
-        self._runs, self._file = runs, runs / INDEX_FILE
+        self._runs, self._file = runs, runs / schema.INDEX_FILE
         self._rows: dict[str, IndexRow] = {}
         self._place = _Place(None, 0, another=False)
 
@@ -56,9 +62,17 @@ class Index:
         self._rows |= {row.run_key: row for row in rows}
         return rows
 
-    def append(self, row: IndexRow) -> None:
-        """Add a row. A disk that is full or read-only is done without: the folder says the same."""
-        self._append([row])
+    def begin(self, folder: Path, label: str) -> None:
+        """Add that a cell begins to train, as its ``status.json`` says. A disk that is full or
+        read-only is done without, as by :meth:`finish`: the folder says the same.
+        """
+        started = (read_json(folder / schema.STATUS_FILE) or {}).get("started_at")
+        self._append([begun_row(folder.name, label, started)])
+
+    def finish(self, folder: Path) -> None:
+        """Add a finished cell as its folder has it; nothing for one that is not finished."""
+        row = _looked_up(folder)
+        self._append([] if row is None else [row])
 
     def _is_finished(self, key: str) -> bool:
         row = self._rows.get(key)
@@ -146,6 +160,8 @@ def _write_lines(file: Path, lines: Iterable[bytes]) -> None:
 
 def _looked_up(folder: Path) -> IndexRow | None:
     try:
-        return read_row(folder)
+        row = read_row(folder)
     except OSError:
         return None
+    # A copy under another name is no answer to that key.
+    return row if row is not None and row.run_key == folder.name else None

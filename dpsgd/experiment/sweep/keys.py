@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 
 from dpsgd.data.bundle import Bundle
 from dpsgd.experiment.identity import run_key
@@ -28,10 +27,8 @@ class RunKeys:
 
         Raises ConfigError for data that cannot be loaded, and for a user's own code without a file.
         """
-        if data_name(cell) not in self._fingerprints:
-            self.bundle(cell)
-        known = self._fingerprints
-        return key_of_cell(cell, known), key_of_cell(baseline(cell), known)
+        known = self._fingerprints.get(data_name(cell)) or self.bundle(cell).fingerprint
+        return run_key(cell, known), run_key(baseline(cell), known)
 
     def bundle(self, cell: Cell) -> Bundle:
         """Return the data of a cell with their owners. Raises ConfigError."""
@@ -40,11 +37,6 @@ class RunKeys:
             self._last = (name, loaded(cell))
             self._fingerprints[name] = self._last[1].fingerprint
         return self._last[1]
-
-
-def key_of_cell(cell: Cell, fingerprints: Mapping[str, str]) -> str:
-    """Return the run key of a cell whose data's fingerprint stands under :func:`data_name`."""
-    return run_key(cell, fingerprints[data_name(cell)])
 
 
 def data_name(cell: Cell) -> str:

@@ -67,7 +67,7 @@ def finished_row(cell: Mapping[str, Any], status: Mapping[str, Any]) -> IndexRow
     )
 
 
-def begun_row(run_key: str, label: str, started_at: str) -> IndexRow:
+def begun_row(run_key: str, label: str, started_at: str | None) -> IndexRow:
     """Return the row of a cell that begins to train: what was known of its key holds no more."""
     unknown = dict.fromkeys(_FIELDS)
     known = {"run_key": run_key, "status": RUNNING, "label": label, "started_at": started_at}
@@ -75,7 +75,7 @@ def begun_row(run_key: str, label: str, started_at: str) -> IndexRow:
 
 
 def read_row(folder: Path) -> IndexRow | None:
-    """Return the row of a run folder, None unless it is a finished run under its own key.
+    """Return the row of a run folder, None unless it holds a finished run.
 
     Raises OSError for files that are there and cannot be read.
     """
@@ -83,10 +83,8 @@ def read_row(folder: Path) -> IndexRow | None:
     if status is None or status.get("status") != FINISHED:
         return None
     cell = _read(folder / schema.CELL_FILE)
-    if cell is None or cell.get("run_key") != folder.name:
-        return None  # a copy under another name is no answer to that key
     try:
-        return finished_row(cell, status)
+        return None if cell is None else finished_row(cell, status)
     except (KeyError, TypeError, ValueError):
         return None
 
