@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,6 +32,8 @@ GROUPS = (
     "optim", "decide",
     "tracker",
 )  # fmt: skip
+
+BuildPart = Callable[[Mapping[str, Any], str], Any]
 
 UNDECIDED = f"{NoDecisions.__module__}.{NoDecisions.__name__}"
 _ABSENT: Mapping[str, Any] = {
@@ -122,8 +124,12 @@ class Cell:
         return self.noised and self.settings.mechanism == "private"
 
 
-def read_cell(config: Mapping[str, Any]) -> Cell:
-    """Build the typed cell of a resolved configuration. Raises ConfigError."""
+def read_cell(config: Mapping[str, Any], build: BuildPart = build_part) -> Cell:
+    """Build the typed cell of a resolved configuration. Raises ConfigError.
+
+    Whoever reads many cells, and trains none, may give a ``build`` that answers as
+    :func:`build_part` does.
+    """
     asked = {k: v for k, v in config.items() if k not in ("experiment", "sweep")}
     config = {**_ABSENT, **asked}
     roots = {k: v for k, v in config.items() if k not in (*GROUPS, "debug")}
@@ -141,7 +147,7 @@ def read_cell(config: Mapping[str, Any]) -> Cell:
             "noise can be subtracted from each other, and none of them is private then",
         )  # fmt: skip
     settings = build_as(Settings, roots, "")
-    parts = {group: build_part(config.get(group, {}), group) for group in GROUPS}
+    parts = {group: build(config.get(group, {}), group) for group in GROUPS}
     cell = Cell(settings=settings, debug=debug, **parts)
     _check_together(cell)
     return canonical(cell)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dpsgd.errors import ConfigError
+from dpsgd.experiment.parts import build_part
 from dpsgd.experiment.record import label_of
 from dpsgd.experiment.settings import Cell, read_cell
 from dpsgd.experiment.sweep.index import Index
@@ -92,6 +93,7 @@ class _Planning:
     def __init__(self, compose: Compose, cwd: Path, keys: RunKeys) -> None:
         self.cells: dict[str, PlannedCell] = {}
         self._compose, self._cwd, self._keys = compose, cwd, keys
+        self._parts = _SharedParts()
         self._runs: Path | None = None
         self._finished: frozenset[str] = frozenset()
 
@@ -118,7 +120,7 @@ class _Planning:
     def _planned(
         self, words: tuple[str, ...], config: Mapping[str, Any], *, added: bool
     ) -> PlannedCell:
-        cell = read_cell(config)
+        cell = read_cell(config, self._parts)
         runs = self._cwd / cell.settings.runs_dir
         if self._runs is None:
             self._runs, self._finished = runs, frozenset(Index(runs).finished())
@@ -129,6 +131,19 @@ class _Planning:
             words, config, cell, run_key, baseline_key, runs / run_key, label_of(cell, None),
             run_key in self._finished, added,
         )  # fmt: skip
+
+
+class _SharedParts:
+    """Builds each part once for all cells that have it: it is frozen, and nobody trains by it."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], Any] = {}
+
+    def __call__(self, node: Mapping[str, Any], key: str) -> Any:
+        about = (key, repr(node))
+        if about not in self._known:
+            self._known[about] = build_part(node, key)
+        return self._known[about]
 
 
 def _as_baseline(words: Sequence[str]) -> tuple[str, ...]:
