@@ -16,7 +16,6 @@ from hydra.types import RunMode
 
 from analysis import schema
 from dpsgd.experiment.options import config_folder
-from dpsgd.experiment.sweep.index import INDEX_FILE
 from dpsgd.experiment.sweep.keys import RunKeys
 from dpsgd.experiment.sweep.planned import PlannedCell, plan_sweep
 from hydra_plugins.clipping_atlas.composing import Composer
@@ -53,7 +52,7 @@ def planted(count: int) -> dict[str, Any]:
         for place, cell in enumerate(plan.cells):
             if place % 20:
                 _plant(cell)
-        index = plan.cells[0].folder.parent / INDEX_FILE
+        index = plan.cells[0].folder.parent / schema.INDEX_FILE
         index.unlink(missing_ok=True)
         asked = [_ask(jobs, composed, cwd) for _ in range(2)]
     return {
