@@ -14,7 +14,9 @@ from dpsgd.experiment.settings import UNAUDITED, UNDECIDED, Cell
 from dpsgd.experiment.version import RESULT_VERSION
 
 PATHS = ("path", "test_path")
-NOT_RESULTS = ("tracker", "runs_dir", "checkpoint", "resume", "threads", "on_failure")
+NOT_RESULTS = (
+    "tracker", "runs_dir", "checkpoint", "resume", "threads", "on_failure", "baselines",
+)  # fmt: skip
 """What may differ between two cells that are the same run."""
 
 WITHHELD = "withheld: a hash of private data would tell two candidates apart"

@@ -20,6 +20,7 @@ from dpsgd.errors import ConfigError, PrivacyError
 from dpsgd.experiment.decisions import check_affordable
 from dpsgd.experiment.prepared import Prepared
 from dpsgd.experiment.remembered import Remembered
+from dpsgd.experiment.schedule import Schedule
 from dpsgd.noise import check_positive
 
 COMPARED: dict[str, Accountant] = {
@@ -55,7 +56,7 @@ def solve(prepared: Prepared, cache: Path) -> Plan:
     cell = prepared.cell
     if not cell.noised:
         return Plan(prepared, 0.0, prepared.steps, math.inf, {})
-    sigma, steps = _noise_and_steps(prepared, cache)
+    sigma, steps = noise_and_steps(prepared, cache)
     check_scale(prepared, sigma)
     if not cell.private:
         return Plan(prepared, sigma, steps, math.inf, {})
@@ -82,25 +83,26 @@ def epsilons_of(prepared: Prepared, event: DpEvent, cache: Path) -> dict[str, fl
     return found
 
 
-def _noise_and_steps(prepared: Prepared, cache: Path) -> tuple[float, int]:
-    settings = prepared.cell.settings
-    accountant = Remembered(prepared.cell.accountant, cache)
+def noise_and_steps(asked: Prepared | Schedule, cache: Path) -> tuple[float, int]:
+    """Return σ and the steps that the budget allows, for a cell with noise. Raises ConfigError."""
+    settings = asked.cell.settings
+    accountant = Remembered(asked.cell.accountant, cache)
     target, sigma = settings.epsilon, settings.noise_multiplier
     if sigma is None:
         if target is None:
             raise ConfigError("epsilon", None, "give epsilon, or noise_multiplier, or both")
         check_affordable(
-            prepared.looks, prepared.steps, accountant, settings.relation, target, prepared.delta
+            asked.looks, asked.steps, accountant, settings.relation, target, asked.delta
         )
         sigma = accountant.calibrate(
-            lambda s: prepared.event(s, prepared.steps), settings.relation, target, prepared.delta
+            lambda s: asked.event(s, asked.steps), settings.relation, target, asked.delta
         )
-        return sigma, prepared.steps
+        return sigma, asked.steps
     if target is None or math.isinf(target):
-        return sigma, prepared.steps
+        return sigma, asked.steps
     steps = largest_steps(
-        accountant, lambda t: prepared.event(sigma, t), settings.relation, target,
-        prepared.delta, prepared.steps,
+        accountant, lambda t: asked.event(sigma, t), settings.relation, target,
+        asked.delta, asked.steps,
     )  # fmt: skip
     if steps < 1:
         raise ConfigError(
@@ -113,7 +115,7 @@ def _noise_and_steps(prepared: Prepared, cache: Path) -> tuple[float, int]:
 def check_noise(prepared: Prepared, cache: Path) -> None:
     """Raise ConfigError if no noise can be solved for, or the rule cannot live with it."""
     if prepared.cell.noised:
-        check_scale(prepared, _noise_and_steps(prepared, cache)[0])
+        check_scale(prepared, noise_and_steps(prepared, cache)[0])
 
 
 def check_scale(prepared: Prepared, sigma: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,30 +12,25 @@ import torch
 from platformdirs import user_cache_path
 from torch import Tensor, nn
 
-from dpsgd.accounting import (
-    DpEvent,
-    check_delta,
-    default_delta,
-)
+from dpsgd.accounting import DpEvent
 from dpsgd.clipping.checks import check_rule
 from dpsgd.clipping.groups import Groups
 from dpsgd.clipping.rule import ClipRule
 from dpsgd.data.bundle import Bundle, fingerprint_of
-from dpsgd.engine import clip_groups
-from dpsgd.engine.checks import check_engine, check_rows_apart
 from dpsgd.engine.gradients import Loss
-from dpsgd.engine.memory import MEASURED, rows_at_once
 from dpsgd.errors import ConfigError, PrivacyError
-from dpsgd.experiment.canaries import canaries_in, info_with_canaries, with_more
+from dpsgd.experiment.canaries import info_with_canaries
+from dpsgd.experiment.checked_model import CheckedModel, checked_model
 from dpsgd.experiment.coins import Coins, coins_of, plant, seen, uncounted
-from dpsgd.experiment.decisions import looks_of, protected_besides, with_looks
+from dpsgd.experiment.decisions import with_looks
 from dpsgd.experiment.identity import run_key
 from dpsgd.experiment.releasing import check_release_data
+from dpsgd.experiment.schedule import scheduled
 from dpsgd.experiment.settings import Cell, baseline
 from dpsgd.experiment.watching import released_rule
 from dpsgd.models.shape import DataShape
 from dpsgd.randomness import Streams
-from dpsgd.sampling.sampler import Owners, Sampler
+from dpsgd.sampling.sampler import Sampler
 from dpsgd.slices import SliceTable
 from dpsgd.slices.units import by_user
 from dpsgd.training.looks import Looks
@@ -43,8 +39,7 @@ from dpsgd.training.loss import cross_entropy
 COMMON_NOISE = "common noise"
 """Stands in for the run key in the streams of runs that shall share them."""
 
-MOST_PROBED = 128
-"""The larger of the two synthetic batches that a model must pass has at most so many rows."""
+ModelOf = Callable[[Cell, DataShape, Loss, float], CheckedModel]
 
 
 @dataclass(frozen=True)
@@ -81,36 +76,38 @@ class Prepared:
         return with_looks(self.sampler.event(noise_multiplier, steps), self.looks, steps)
 
 
-def prepare(cell: Cell) -> Prepared:
-    """Load the data, build the model and check both. Raises ConfigError or PrivacyError."""
-    settings = cell.settings
-    whole = loaded(cell)
+def prepare(
+    cell: Cell, bundle: Bundle | None = None, model_of: ModelOf = checked_model
+) -> Prepared:
+    """Load the data, build the model and check both. Raises ConfigError or PrivacyError.
+
+    Whoever looks at many cells, and trains none, may give the ``bundle`` that :func:`loaded` would
+    return, and a ``model_of`` that answers as :func:`checked_model` does.
+    """
+    whole = loaded(cell) if bundle is None else bundle
     check_release_data(cell, whole)
     planted = plant(cell, whole)
     bundle = whole if planted is None else planted.bundle
-    sampler = _sampler(cell, bundle)
-    n_units = sampler.n_units
-    steps = settings.steps or sampler.steps(settings.epochs)
-    delta = settings.delta or default_delta(n_units)
-    looks = looks_of(cell, bundle, sampler.unit, steps)
-    check_delta(delta, n_units + protected_besides(looks))
-    why = "configured" if settings.delta else "n_units^-1.1, rounded down to one digit"
+    schedule = scheduled(cell, bundle)
+    sampler = schedule.sampler
     key = run_key(cell, bundle.fingerprint)
     loss: Loss = getattr(cell.model, "loss", cross_entropy)
     shape = DataShape(
         tuple(bundle.train.inputs.shape[1:]), len(bundle.classes), bundle.vocabulary, bundle.task
     )
-    model, groups, micro_batch = _model(cell, shape, loss, sampler.largest_draw)
+    checked = model_of(cell, shape, loss, sampler.largest_draw)
+    groups = checked.groups
+    _check_rule(cell, groups)
     slices = _slices(cell, whole)
     rule, asked = released_rule(cell, whole, groups)
     asked = uncounted(asked, planted, records=sampler.unit == "record")
     streams = _streams(cell, key)
     return Prepared(
         cell, bundle, seen(slices, planted), key, run_key(baseline(cell), bundle.fingerprint),
-        sampler, steps, delta, why,
-        shape, model, loss, groups, micro_batch, rule,
+        sampler, schedule.steps, schedule.delta, schedule.delta_why,
+        shape, checked.model, loss, groups, checked.micro_batch, rule,
         info_with_canaries(cell, _info(cell, bundle) | asked),
-        streams, looks, coins_of(cell, planted, slices, streams),
+        streams, schedule.looks, coins_of(cell, planted, slices, streams),
     )  # fmt: skip
 
 
@@ -136,23 +133,17 @@ def loaded(cell: Cell) -> Bundle:
     return replace(bundle, fingerprint=hashlib.sha256(json.dumps(facts).encode()).hexdigest())
 
 
-def _sampler(cell: Cell, bundle: Bundle) -> Sampler:
-    batch, user = cell.settings.batch, bundle.train.user
-    more = canaries_in(cell)
-    owners = None if user is None else Owners(torch.from_numpy(user), len(bundle.users))
+def _check_rule(cell: Cell, groups: Groups) -> None:
     try:
-        if cell.clip.unit == "record":
-            return cell.sampling.records(len(bundle.train) + more, batch, with_more(owners, more))
-        if owners is None:
-            raise ConfigError(
-                "clip.unit", "user",
-                f"data={bundle.name} knows of no users; name their column (data.user=...), or "
-                "partition the records: users=dirichlet",
-            )  # fmt: skip
-        return cell.sampling.users(owners.user, owners.count + more, batch)
+        check_rule(cell.clip, groups, cell.settings.batch)
     except ConfigError as error:
-        outer = error.key in ("batch", "clip.unit")
-        raise error if outer else error.under("sampling") from None
+        raise error if error.key == "clip" else error.under("clip") from None
+    except (RuntimeError, TypeError, ValueError, IndexError, AttributeError) as error:
+        if isinstance(error, PrivacyError):
+            raise
+        raise ConfigError(
+            "clip", cell.clip.name, f"fails on synthetic norms: {type(error).__name__}: {error}"
+        ) from error
 
 
 def _slices(cell: Cell, bundle: Bundle) -> SliceTable:
@@ -183,49 +174,3 @@ def _info(cell: Cell, bundle: Bundle) -> dict[str, Tensor]:
                 "rule needs one group a unit",
             )  # fmt: skip
     return {key: torch.from_numpy(member)}
-
-
-def _model(
-    cell: Cell, shape: DataShape, loss: Loss, largest: float
-) -> tuple[nn.Module, Groups, int | None]:
-    # Cells of one seed share their starting point, whatever their rule: it is public, and pairs
-    # them. The run key is left out of this stream on purpose.
-    init = Streams.from_seed(cell.settings.seed, "initial weights")
-    with torch.random.fork_rng(devices=[]):
-        torch.set_rng_state(init.generator("init").get_state())
-        try:
-            model = cell.model.build(shape)
-        except ConfigError as error:
-            raise error.under("model") from None
-    try:
-        groups = clip_groups(model, cell.clip.granularity)
-        for rows in (4, max(4, min(MOST_PROBED, round(cell.settings.batch)))):
-            inputs, targets = probe(shape, rows, init.generator("probe", rows))
-            check_rows_apart(model, loss, inputs, targets)
-            check_engine(cell.engine, model, loss, inputs, targets, groups)
-        inputs, targets = probe(shape, MEASURED, init.generator("probe", MEASURED))
-        micro_batch = rows_at_once(cell.engine, model, loss, inputs, targets, groups, largest)
-        check_rule(cell.clip, groups, cell.settings.batch)
-    except ConfigError as error:
-        outer = error.key == "clip" or error.key.startswith(("model", "engine."))
-        raise error if outer else error.under("clip") from None
-    except (RuntimeError, TypeError, ValueError, IndexError, AttributeError) as error:
-        if isinstance(error, PrivacyError):
-            raise
-        raise ConfigError(
-            "model", cell.model.name,
-            f"fails on synthetic rows of shape {shape.inputs}: {type(error).__name__}: {error}",
-        ) from error  # fmt: skip
-    return model.to(cell.settings.device), groups, micro_batch
-
-
-def probe(shape: DataShape, rows: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Return synthetic inputs and targets of ``rows`` rows: never the data."""
-    size = (rows, *shape.inputs)
-    inputs = (
-        torch.randint(shape.vocabulary, size, generator=generator)
-        if shape.vocabulary
-        else torch.rand(size, generator=generator)
-    )
-    target_size = size if shape.task == "tokens" else (rows,)
-    return inputs, torch.randint(shape.classes, target_size, generator=generator)

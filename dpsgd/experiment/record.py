@@ -26,6 +26,7 @@ from dpsgd.experiment.files import read_json, write_json, write_text, write_whol
 from dpsgd.experiment.identity import cell_config, flat_config, infinities_as_words
 from dpsgd.experiment.plan import Plan
 from dpsgd.experiment.seal import sealed_files
+from dpsgd.experiment.settings import Cell
 from dpsgd.experiment.version import RESULT_VERSION
 from dpsgd.metrics import Scores
 from dpsgd.slices import SliceTable
@@ -167,7 +168,13 @@ def cell_row(plan: Plan, metrics: pd.DataFrame, seconds: Mapping[str, float]) ->
 
 def label(plan: Plan) -> str:
     """Return a short name for people: ``per_layer C=1 ε=3 s0``, or ``baseline ε=∞ s0``."""
-    cell = plan.prepared.cell
+    return label_of(plan.prepared.cell, plan.epsilon)
+
+
+def label_of(cell: Cell, reached: float | None) -> str:
+    """Return :func:`label` of a cell that has ``reached`` an ε; None: its noise is not known yet,
+    which matters where no ε is aimed for.
+    """
     if cell.settings.mechanism == "neither":
         return f"baseline ε=∞ s{cell.settings.seed}"
     norm = getattr(cell.clip, "norm", None)
@@ -175,9 +182,10 @@ def label(plan: Plan) -> str:
     threshold = f" C={norm:g}" if norm is not None else ""
     mechanism = "" if cell.settings.mechanism == "private" else f" {cell.settings.mechanism}"
     epsilon = cell.settings.epsilon if cell.private else math.inf
-    epsilon = plan.epsilon if epsilon is None else epsilon
+    epsilon = reached if epsilon is None else epsilon
+    shown = "?" if epsilon is None else format_epsilon(epsilon)
     rule = f"{cell.clip.name}{unit}{threshold}{mechanism}"
-    return f"{rule} ε={format_epsilon(epsilon)} s{cell.settings.seed}"
+    return f"{rule} ε={shown} s{cell.settings.seed}"
 
 
 def _null(value: Any) -> Any:

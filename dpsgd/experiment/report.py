@@ -54,6 +54,8 @@ def progress_bar(console: Console) -> Iterator[Callable[[Plan], Callable[..., No
         shown = not plan.prepared.cell.settings.release
         if shown and rows is not None and rows < plan.prepared.sampler.largest_draw:
             console.print(f"micro-batches of {rows} rows, whole units each (engine.micro_batch)")
+        if bar.disable:  # nobody looks: an accountant would be asked for nothing
+            return lambda number, loss, clip_fraction: None
         epsilon_at = _epsilon_so_far(plan)
         task = bar.add_task("training", total=plan.steps, loss="", epsilon="", clipped="")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -34,6 +34,8 @@ GROUPS = (
     "tracker",
 )  # fmt: skip
 
+BuildPart = Callable[[Mapping[str, Any], str], Any]
+
 UNDECIDED = f"{NoDecisions.__module__}.{NoDecisions.__name__}"
 UNAUDITED = f"{NoAudit.__module__}.{NoAudit.__name__}"
 _ABSENT: Mapping[str, Any] = {
@@ -43,6 +45,7 @@ _ABSENT: Mapping[str, Any] = {
     "resume": "same",
     "threads": None,
     "on_failure": "continue",
+    "baselines": True,
 }
 """What stands for a group or root key that the run folders of before do not know of."""
 
@@ -68,6 +71,7 @@ class Settings:
     runs_dir: str
     threads: int | None
     on_failure: Literal["continue", "stop"]
+    baselines: bool
 
     def __post_init__(self) -> None:
         _positive("epsilon", self.epsilon, "a number above 0, inf (a diagnostic), or null")
@@ -139,10 +143,14 @@ class Cell:
         return self.noised and self.settings.mechanism == "private"
 
 
-def read_cell(config: Mapping[str, Any]) -> Cell:
-    """Build the typed cell of a resolved configuration. Raises ConfigError."""
-    given = {k: v for k, v in config.items() if k not in ("experiment", "sweep")}
-    config = {**_ABSENT, **given}
+def read_cell(config: Mapping[str, Any], build: BuildPart = build_part) -> Cell:
+    """Build the typed cell of a resolved configuration. Raises ConfigError.
+
+    Whoever reads many cells, and trains none, may give a ``build`` that answers as
+    :func:`build_part` does.
+    """
+    asked = {k: v for k, v in config.items() if k not in ("experiment", "sweep")}
+    config = {**_ABSENT, **asked}
     roots = {k: v for k, v in config.items() if k not in (*GROUPS, "debug")}
     unknown = [k for k in roots if k not in Settings.__dataclass_fields__]
     if unknown:
@@ -158,7 +166,7 @@ def read_cell(config: Mapping[str, Any]) -> Cell:
             "noise can be subtracted from each other, and none of them is private then",
         )  # fmt: skip
     settings = build_as(Settings, roots, "")
-    parts = {group: build_part(config.get(group, {}), group) for group in GROUPS}
+    parts = {group: build(config.get(group, {}), group) for group in GROUPS}
     cell = Cell(settings=settings, debug=debug, **parts)
     _check_together(cell)
     return canonical(cell)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from hydra.plugins.launcher import Launcher
 
-from dpsgd.experiment.sweep.asked import Asked
 from dpsgd.experiment.sweep.halt import Halt
 from dpsgd.experiment.sweep.outcomes import without_record
 from hydra_plugins.clipping_atlas._handing import Words
@@ -22,7 +21,7 @@ LAUNCHES = 2
 
 def launch_until_done(
     new_launcher: Callable[[], Launcher],
-    cells: Sequence[Asked],
+    cells: Sequence[PlannedCell],
     sweep: Path,
     most: int | None,
     say: Callable[[str], None],
@@ -52,7 +51,9 @@ def launch_until_done(
     return why
 
 
-def _launch(launcher: Launcher, cells: Sequence[Asked], sweep: Path, most: int | None) -> None:
+def _launch(
+    launcher: Launcher, cells: Sequence[PlannedCell], sweep: Path, most: int | None
+) -> None:
     halt = Halt(sweep)
     for first in range(0, len(cells), most or len(cells)):
         if halt.asked():

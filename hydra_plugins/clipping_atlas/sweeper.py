@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.plugins import Plugins
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
@@ -21,23 +19,26 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from dpsgd.experiment.sweep.asked import Asked
+    from dpsgd.experiment.sweep.keys import RunKeys
+    from dpsgd.experiment.sweep.planned import PlannedCell, SweepPlan
 
-Composed = tuple[Sequence[str], dict[str, Any]]
-"""The overrides of a cell, and the resolved configuration that they make."""
+UNTRACKED = {"_target_": "dpsgd.experiment.tracker.NoTracker", "name": "none"}
+"""The tracker of a sweep's cells: one process beside the sweep copies them all."""
 
 
 class CheckedSweeper(BasicSweeper):
     """Run the cells that are missing under any launcher, and end with a table of what failed.
 
-    ``only`` keeps, of the cells asked for, those whose run keys begin so.
+    ``where`` holds exceptions from ``params`` (see ``expanding.py``). ``only`` keeps, of the cells
+    asked for, those whose run keys begin so.
     """
 
     def __init__(
-        self, max_batch_size: int | None, params: Any = None, only: Sequence[str] | None = None
-    ) -> None:
+        self, max_batch_size: int | None, params: Any = None,
+        where: Sequence[Mapping[str, Any]] | None = None, only: Sequence[str] | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(max_batch_size, params)
-        self.only = only
+        self.where, self.only = where, only
 
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
@@ -50,76 +51,81 @@ class CheckedSweeper(BasicSweeper):
         self.task_function = task_function
 
     def sweep(self, arguments: list[str]) -> None:
-        """Run all cells; exit with 1 and a table if any is not finished, 130 after Ctrl-C."""
+        """Run all cells; exit with 1 and a table if any failed, 75 if others have the rest, 130
+        after Ctrl-C.
+        """
         from rich.console import Console  # noqa: PLC0415
 
-        from dpsgd.experiment.sweep.asked import asked_cells, chosen  # noqa: PLC0415
-
-        console = Console(highlight=False)
-        # Compose every list of overrides, tell the cells apart, and check those that are missing.
-        composed = self._composed(self._override_lists(arguments))
-        cells = chosen(asked_cells(composed, Path(self._hydra.runtime.cwd)), self.only)
-        missing = [cell for cell in cells if not cell.done]
-        threads, at_once = self._shares(len(missing))
-        console.print(
-            f"{len(cells)} cells, all checked: {len(cells) - len(missing)} finished before, "
-            f"{len(missing)} to run{at_once}", soft_wrap=True,
-        )  # fmt: skip
-        if missing:
-            self._run(console, [_with_threads(cell, threads) for cell in missing], len(cells))
-
-    def _override_lists(self, arguments: list[str]) -> list[list[str]]:
-        parser = OverridesParser.create(config_loader=self._context.config_loader)
-        overrides = parser.parse_overrides([*self._parse_config(), *arguments])
-        return list(itertools.chain(*self.split_arguments(overrides, None)))
-
-    def _composed(self, override_lists: Sequence[Sequence[str]]) -> Iterator[Composed]:
-        for overrides in override_lists:
-            config = self._context.config_loader.load_sweep_config(self._master, list(overrides))
-            with open_dict(config):
-                config.pop("hydra")
-            plain: Any = OmegaConf.to_container(config, resolve=True)
-            yield overrides, {str(key): value for key, value in plain.items()}
-
-    def _shares(self, missing: int) -> tuple[int | None, str]:
-        """Return the threads of each cell, and in words how many cells run at once."""
+        from dpsgd.experiment.sweep.keys import RunKeys  # noqa: PLC0415
+        from dpsgd.experiment.sweep.preflight import preflight  # noqa: PLC0415
+        from dpsgd.experiment.sweep.preview import print_preview  # noqa: PLC0415
         from hydra_plugins.clipping_atlas._launchers import threads_and_workers  # noqa: PLC0415
 
-        if not missing:
-            return None, ""
-        threads, workers = threads_and_workers(self._hydra.launcher, missing)
-        at_once = f", {workers} at a time" if workers else ""
-        each = f", {threads} thread{'s' if threads > 1 else ''} each" if threads else ""
-        return threads, at_once + each
+        console, keys = Console(highlight=False), RunKeys()
+        plan = self._plan(arguments, keys)
+        runs = plan.cells[0].folder.parent
+        preflight(plan.missing, keys, runs / ".cache")
+        threads, workers = threads_and_workers(self._hydra.launcher, len(plan.missing))
+        print_preview(console, plan, keys, runs, workers or 1)
+        self._name(plan, arguments, runs)
+        if plan.missing:
+            self._run(console, plan, [_for_a_job(cell, threads) for cell in plan.missing])
 
-    def _run(self, console: Console, missing: Sequence[Asked], asked: int) -> None:
+    def _plan(self, arguments: list[str], keys: RunKeys) -> SweepPlan:
+        from dpsgd.experiment.sweep.planned import plan_sweep  # noqa: PLC0415
+        from hydra_plugins.clipping_atlas.composing import Composer  # noqa: PLC0415
+        from hydra_plugins.clipping_atlas.expanding import override_lists  # noqa: PLC0415
+
+        loader = self._context.config_loader
+        jobs = override_lists(self.params, self.where, arguments, loader)
+        composer = Composer(loader, self._master)
+        return plan_sweep(jobs, composer, Path(self._hydra.runtime.cwd), keys).only(self.only)
+
+    def _name(self, plan: SweepPlan, arguments: list[str], runs: Path) -> None:
+        """Keep which cells this sweep has; what an earlier command asked of it stays in it."""
+        from dpsgd.experiment.sweep.members import add_to_sweep, sweep_name  # noqa: PLC0415
+
+        asked = [cell.run_key for cell in plan.cells if not cell.added]
+        baselines = [cell.run_key for cell in plan.cells if cell.added]
+        self.name = sweep_name(self._hydra.runtime.choices.get("sweep"), arguments)
+        add_to_sweep(runs, self.name, arguments, asked, baselines)
+
+    def _run(self, console: Console, plan: SweepPlan, missing: Sequence[PlannedCell]) -> None:
         """Launch the missing cells, and leave with the exit code that they deserve."""
         from rich.console import Console  # noqa: PLC0415
 
-        from dpsgd.experiment.sweep.asked import open_trackers  # noqa: PLC0415
-        from dpsgd.experiment.sweep.failed import failed_of, print_failed, say  # noqa: PLC0415
+        from dpsgd.experiment.sweep.failed import ends_of, print_failed, say  # noqa: PLC0415
         from dpsgd.experiment.sweep.following import following  # noqa: PLC0415
         from dpsgd.experiment.sweep.halt import Halt  # noqa: PLC0415
         from dpsgd.experiment.sweep.interrupt import in_order  # noqa: PLC0415
+        from dpsgd.experiment.sweep.progress import sweep_progress  # noqa: PLC0415
+        from dpsgd.experiment.track.pushing import pushing  # noqa: PLC0415
         from hydra_plugins.clipping_atlas._launching import launch_until_done  # noqa: PLC0415
 
-        open_trackers(missing)
-        folder = self._folder()
+        def tell(line: str) -> None:
+            say(console, line)
+
+        folder, runs = self._folder(), plan.cells[0].folder.parent
+        tracker, keys = plan.cells[0].cell.tracker, [cell.run_key for cell in plan.cells]
+        labels = {cell.run_key: cell.label for cell in missing}
         halt = Halt(folder)
         halt.own()
         with ExitStack() as around:
             interrupts = around.enter_context(in_order(halt))
-            labels = {cell.run_key: cell.label for cell in missing}
-            around.enter_context(following(folder, labels, lambda line: say(console, line)))
-            why = launch_until_done(
-                self._new_launcher, missing, folder, self.max_batch_size,
-                lambda line: say(console, line),
-            )  # fmt: skip
-        failed = failed_of(missing, folder, why)
+            around.enter_context(pushing(tracker, runs, self.name, keys, tell))
+            around.enter_context(sweep_progress(console, plan, runs))
+            around.enter_context(following(folder, labels, tell))
+            why = launch_until_done(self._new_launcher, missing, folder, self.max_batch_size, tell)
+        failed, elsewhere = ends_of(missing, folder, why)
+        if elsewhere:
+            tell(f"{len(elsewhere)} cells are another process's: {elsewhere[0].ended.error}")
         if failed:
-            print_failed(Console(stderr=True, highlight=False), failed, asked, sys.argv[1:])
-        if failed or interrupts.exitcode:
-            sys.exit(interrupts.exitcode or 1)
+            print_failed(
+                Console(stderr=True, highlight=False), failed, len(plan.cells), sys.argv[1:]
+            )
+        code = interrupts.exitcode or (1 if failed else 75 if elsewhere else 0)
+        if code:
+            sys.exit(code)
 
     def _folder(self) -> Path:
         """Make this sweep's own folder, absolute, and let Hydra and every job know of it."""
@@ -156,10 +162,12 @@ class CheckedSweeper(BasicSweeper):
         return self.hydra_context
 
 
-def _with_threads(cell: Asked, threads: int | None) -> Asked:
-    if cell.config.get("threads") is not None or threads is None:
-        return cell
-    return dataclasses.replace(cell, config={**cell.config, "threads": threads})
+def _for_a_job(cell: PlannedCell, threads: int | None) -> PlannedCell:
+    """Return the cell as its job runs it: untracked, with its share of the threads."""
+    config = {**cell.config, "tracker": UNTRACKED}
+    if config.get("threads") is None:
+        config["threads"] = threads
+    return dataclasses.replace(cell, config=config)
 
 
 def _fresh(folder: Path) -> Path:

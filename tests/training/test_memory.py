@@ -15,8 +15,8 @@ from dpsgd.engine.memory import (
     living_bytes,
     rows_at_once,
 )
+from dpsgd.experiment.checked_model import probe
 from dpsgd.experiment.own_loop import Budget
-from dpsgd.experiment.prepared import probe
 from dpsgd.models.shape import DataShape
 from dpsgd.training.loss import cross_entropy
 

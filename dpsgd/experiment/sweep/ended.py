@@ -10,6 +10,8 @@ from typing import Any
 from dpsgd.experiment.files import read_json, write_json
 
 FINISHED, FAILED, KILLED, NOT_RUN = "FINISHED", "FAILED", "KILLED", "NOT_RUN"
+ELSEWHERE = "ELSEWHERE"
+"""Another process has the cell."""
 
 
 @dataclass(frozen=True)

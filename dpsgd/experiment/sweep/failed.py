@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from dpsgd.experiment.sweep.asked import Asked
-from dpsgd.experiment.sweep.ended import Ended
+from dpsgd.experiment.sweep.ended import ELSEWHERE, Ended
 from dpsgd.experiment.sweep.outcomes import outcome
+from dpsgd.experiment.sweep.planned import PlannedCell
 
 SHOWN = 30
 DIGITS = 8
@@ -25,14 +25,20 @@ DIGITS = 8
 class Failed:
     """A cell that did not finish, and what became of it."""
 
-    cell: Asked
+    cell: PlannedCell
     ended: Ended
 
 
-def failed_of(cells: Sequence[Asked], sweep: Path, why: str) -> list[Failed]:
-    """Return the cells that are not finished; ``why`` says why a job may have left no record."""
+def ends_of(
+    cells: Sequence[PlannedCell], sweep: Path, why: str
+) -> tuple[list[Failed], list[Failed]]:
+    """Return the cells that did not finish, and those that another process has; ``why`` says why
+    a job may have left no record.
+    """
     found = [Failed(cell, outcome(cell, sweep, why)) for cell in cells]
-    return [failed for failed in found if not failed.ended.finished]
+    left = [one for one in found if not one.ended.finished]
+    elsewhere = [one for one in left if one.ended.status == ELSEWHERE]
+    return [one for one in left if one not in elsewhere], elsewhere
 
 
 def print_failed(

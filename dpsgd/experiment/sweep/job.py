@@ -12,8 +12,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dpsgd.errors import BusyError
 from dpsgd.experiment.sweep.children import LOST, ChildResult, in_child
-from dpsgd.experiment.sweep.ended import FAILED, FINISHED, KILLED, Ended, not_run, write_ended
+from dpsgd.experiment.sweep.ended import (
+    ELSEWHERE,
+    FAILED,
+    FINISHED,
+    KILLED,
+    Ended,
+    not_run,
+    write_ended,
+)
 from dpsgd.experiment.sweep.halt import NO_MORE, NOW, Halt
 from dpsgd.experiment.sweep.killed import mark_killed
 from dpsgd.experiment.sweep.worker import follow_leader
@@ -74,6 +83,8 @@ def _what_became(result: ChildResult, runs: Path, log: Path, release: bool) -> E
         return Ended(key, FINISHED, "", result.value["line"], kept, result.value["repeated"])
     if result.error is not None:
         name, line = result.error
+        if name == BusyError.__name__:
+            return Ended(key, ELSEWHERE, line, "", str(log), False)  # the folder is another's
         status = KILLED if name in KILLERS else FAILED
         error = SIGTERM if name == "Terminated" else _in_one_line(name, line)
         return Ended(key, status, error, "", _keep_log(log, folder), False)

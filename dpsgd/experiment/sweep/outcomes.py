@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dpsgd.experiment.record import finished
-from dpsgd.experiment.sweep.asked import Asked
 from dpsgd.experiment.sweep.ended import FINISHED, KILLED, Ended, not_run, read_ended
 from dpsgd.experiment.sweep.killed import alive, mark_killed, running_here
+from dpsgd.experiment.sweep.planned import PlannedCell
 
 PATIENCE = 30.0
 """Seconds that cells whose worker died may take to end in order."""
 
 
-def without_record(cells: Sequence[Asked], sweep: Path) -> list[Asked]:
+def without_record(cells: Sequence[PlannedCell], sweep: Path) -> list[PlannedCell]:
     """Return the cells that are neither finished nor recorded by their job: whoever ran that
     was ended. Waits until nothing of them runs on this host any more.
     """
@@ -26,7 +26,7 @@ def without_record(cells: Sequence[Asked], sweep: Path) -> list[Asked]:
     return [cell for cell in lost if finished(cell.folder) is None]
 
 
-def outcome(cell: Asked, sweep: Path, why: str) -> Ended:
+def outcome(cell: PlannedCell, sweep: Path, why: str) -> Ended:
     """Return what became of a cell; ``why`` says why its job may have left no record."""
     ended = read_ended(sweep, cell.run_key)
     if ended is not None:
@@ -40,6 +40,6 @@ def outcome(cell: Asked, sweep: Path, why: str) -> Ended:
     return Ended(cell.run_key, KILLED, "its worker was killed", "", None, False)
 
 
-def _runs(cell: Asked) -> bool:
+def _runs(cell: PlannedCell) -> bool:
     pid = running_here(cell.folder)
     return pid is not None and alive(pid)

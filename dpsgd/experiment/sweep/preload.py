@@ -18,4 +18,5 @@ import dpsgd.experiment.cell
 import dpsgd.experiment.prepared
 import dpsgd.experiment.report
 import dpsgd.experiment.settings
-import dpsgd.experiment.sweep.one  # noqa: F401
+import dpsgd.experiment.sweep.one
+import dpsgd.experiment.warm  # noqa: F401
