@@ -11,6 +11,7 @@ from hydra.plugins.launcher import Launcher
 
 from dpsgd.experiment.sweep.halt import Halt
 from dpsgd.experiment.sweep.outcomes import without_record
+from dpsgd.experiment.sweep.planned import PlannedCell
 from hydra_plugins.clipping_atlas._handing import Words
 
 log = logging.getLogger(__name__)

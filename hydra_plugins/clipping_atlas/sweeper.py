@@ -38,7 +38,7 @@ class CheckedSweeper(BasicSweeper):
         where: Sequence[Mapping[str, Any]] | None = None, only: Sequence[str] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(max_batch_size, params)
-        self.where, self.only = where, only
+        self.where, self.only, self.name = where, only, ""
 
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig

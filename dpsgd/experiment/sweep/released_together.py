@@ -11,6 +11,7 @@ from pathlib import Path
 from dpsgd.accounting import PLD, RDP, Accountant, DpEvent, Relation
 from dpsgd.accounting.merging import composed
 from dpsgd.errors import ConfigError
+from dpsgd.experiment.identity import NOT_RESULTS
 from dpsgd.experiment.parts import plain
 from dpsgd.experiment.plan import noise_and_steps
 from dpsgd.experiment.remembered import Remembered
@@ -58,9 +59,10 @@ class Schedules:
     def name(self, cell: Cell) -> str:
         """Return what says which schedule, and which budget, a cell has."""
         settings = plain(cell.settings)
-        for key in ("seed", "runs_dir", "baselines"):
-            settings.pop(key)
-        parts = [plain(part) for part in (cell.sampling, cell.decide, cell.accountant)]
+        for key in ("seed", *NOT_RESULTS):
+            settings.pop(key, None)
+        asked = (cell.sampling, cell.decide, cell.accountant, cell.audit)
+        parts = [plain(part) for part in asked]
         return json.dumps([data_name(cell), cell.clip.unit, settings, *parts], sort_keys=True)
 
 
