@@ -64,7 +64,7 @@ def running(tmp_path):
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     ) as process:  # fmt: skip
         try:
-            wait_for(lambda: finished(tmp_path, "well") and finished(tmp_path, "fine"))
+            wait_for(lambda: only_one_sleeps(tmp_path))
             yield process, tmp_path
         finally:
             process.kill()
@@ -103,10 +103,9 @@ def test_nothing_outlives_the_sweep_that_is_killed(running):
     assert statuses(folder)["sleep"]["status"] == "KILLED"
 
 
-def finished(folder, fault):
-    return statuses(folder).get(fault, {}).get("status") == "FINISHED" and "sleep" in statuses(
-        folder
-    )
+def only_one_sleeps(folder):
+    found = {fault: status["status"] for fault, status in statuses(folder).items()}
+    return found == {"sleep": "RUNNING", "well": "FINISHED", "fine": "FINISHED"}
 
 
 def parent(pid):
@@ -122,7 +121,7 @@ def lives(pid):
         return False
 
 
-def wait_for(holds, seconds=120):
+def wait_for(holds, seconds=240):
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, "waited in vain"
