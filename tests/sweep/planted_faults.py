@@ -62,4 +62,4 @@ def happen(fault: str) -> None:
     if fault == "killworker":
         os.kill(os.getppid(), signal.SIGKILL)
     if fault == "sleep":
-        time.sleep(60)
+        time.sleep(300)

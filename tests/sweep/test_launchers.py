@@ -33,9 +33,9 @@ def sweep(folder, *arguments, env=None):
 def statuses(folder):
     """Return what each cell's status says, by the fault that it was told."""
     found = {}
-    for file in sorted(folder.glob("runs/*/status.json")):
-        status = json.loads(file.read_text(encoding="utf-8"))
-        config = (file.parent / "config.yaml").read_text(encoding="utf-8")
+    for file in sorted(folder.glob("runs/*/config.yaml")):  # written after the first status
+        status = json.loads((file.parent / "status.json").read_text(encoding="utf-8"))
+        config = file.read_text(encoding="utf-8")
         fault = config.split("fault: ")[1].split()[0]
         found[fault] = status | {"folder": file.parent}
     return found

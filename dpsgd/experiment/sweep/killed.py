@@ -34,14 +34,20 @@ def running_here(folder: Path) -> int | None:
 
 
 def alive(pid: int) -> bool:
-    """Whether there is a process ``pid`` on this host."""
+    """Whether process ``pid`` runs on this host; one that has ended and that nobody has asked
+    about does not.
+    """
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         return True
-    return True
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:  # a system without /proc
+        return True
+    return stat.rpartition(")")[2].split()[0] != "Z"
 
 
 def _running(folder: Path) -> dict[str, Any] | None:
