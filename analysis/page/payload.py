@@ -14,8 +14,8 @@ from analysis.page.details import Budget, details
 from analysis.page.measured import measured
 from analysis.page.metrics import OVERALL, colours, shown
 from analysis.page.numbers import rounded
-from analysis.page.rows import condition_rows
-from analysis.page.values import block, overall
+from analysis.page.rows import condition_rows, releases
+from analysis.page.values import block, calibrated, overall
 from analysis.slices import SliceColumn, slice_columns
 
 SPLITS = ("test", "validation")
@@ -71,7 +71,7 @@ def _family(
         "heading": list(part["heading"].iloc[0]),
         "cells": len(part),
         "slices": [_slice(column) for column in columns],
-        "conditions": condition_rows(part, cells),
+        "conditions": condition_rows(part, cells, releases(own)),
         "values": _values(table, named, places, columns),
         "overall": {split: overall(own, named, places, split) for split in SPLITS},
     }
@@ -96,6 +96,9 @@ def _values(
             packed = block(table, named, places, columns, one)
             if packed is not None:
                 blocks[name] = packed
+        beside = None if many else calibrated(table, named, places, columns, split)
+        if beside is not None:
+            blocks[f"{split}/ece_calibrated"] = beside
     return blocks
 
 

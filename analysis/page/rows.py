@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from analysis import schema
 from analysis.page.numbers import rounded
 from analysis.wording import epsilon_text, plain_number
 
@@ -17,15 +18,28 @@ _MECHANISMS = {
     "neither": "no clipping, no noise",
 }
 NOT_PRIVATE = "not private"
+_TRAINED = ("train", schema.PROBE)
 
 
-def condition_rows(part: pd.DataFrame, cells: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return one entry per condition of ``part``, in its order.
+def releases(table: pd.DataFrame) -> dict[str, dict[str, str]]:
+    """Return by run key what its rows are: ``release`` of training, ``tested`` of the test split."""
+    found: dict[str, dict[str, str]] = {}
+    for name, split in (("release", _TRAINED), ("tested", ("test",))):
+        rows = table.loc[table["split"].isin(split), :].drop_duplicates("run_key")
+        for key, release in zip(rows["run_key"], rows["release"], strict=True):
+            found.setdefault(key, {})[name] = str(release)
+    return found
+
+
+def condition_rows(
+    part: pd.DataFrame, cells: pd.DataFrame, released: Mapping[str, Mapping[str, str]]
+) -> list[dict[str, Any]]:
+    """Return one entry per condition of ``part``, in its order; ``released`` by ``releases``.
 
     Keys: ``rule``, ``part`` (baseline, private or diagnostic), ``mechanism``, ``c`` (null without
     one), ``settings`` (words), ``seeds``, ``runs`` (run keys), ``guarantee`` (ε with accountant, δ
-    and unit, or why there is none), ``short`` (ε alone, or the mechanism), ``lr_scale``, and
-    ``release``: what kept and clip fraction are.
+    and unit, or why there is none), ``short`` (ε alone, or the mechanism), ``lr_scale``,
+    and ``release`` and ``tested``: what its numbers of training and of the test split are.
     """
     scalars = cells.set_index("run_key")
     rows: list[dict[str, Any]] = []
@@ -43,7 +57,7 @@ def condition_rows(part: pd.DataFrame, cells: pd.DataFrame) -> list[dict[str, An
             "guarantee": _guarantee(first, cell),
             "short": _short(first),
             "lr_scale": _word(cell.get("lr_scale")),
-            "telemetry": _word(cell.get("telemetry")),
+            **released.get(str(first["run_key"]), {}),
         })  # fmt: skip
     return rows
 

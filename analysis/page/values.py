@@ -62,6 +62,19 @@ def overall(
     return blocks
 
 
+def calibrated(
+    table: pd.DataFrame,
+    conditions: pd.DataFrame,
+    places: Sequence[int],
+    columns: Sequence[SliceColumn],
+    split: str,
+) -> dict[str, Any] | None:
+    """Return the mean ECE that calibrated models of these confidences would show, as ``block``."""
+    of = Shown("", "ece_calibrated", split, False, "", "", "", "", True, False)
+    packed = block(table, conditions, places, columns, of)
+    return None if packed is None else {"mean": packed["mean"]}
+
+
 def _rows(table: pd.DataFrame, of: Shown) -> pd.DataFrame:
     # What stood in for the training records is in the place of theirs: no run has both.
     splits = [of.split, schema.PROBE] if of.split == "train" else [of.split]
