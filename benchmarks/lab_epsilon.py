@@ -1,8 +1,8 @@
 """``python -m benchmarks.lab_epsilon``: the certified ε that the page's lab shows beside its own.
 
-Writes ``analysis/page/assets/lab_epsilon.json``: PLD's ε for every σ, batch and number of steps that
-the lab's sliders have, at its N and δ (add or remove one record, Poisson batches). null where ε is
-above ``MOST``. About seven minutes on one core.
+Writes ``analysis/page/assets/lab_epsilon.json``: PLD's ε for every σ, batch and number of steps
+that the lab's sliders have, at its N and δ (add or remove one record, Poisson batches). null where
+ε is above ``MOST``. About ten minutes on one core.
 """
 
 from __future__ import annotations

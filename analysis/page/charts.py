@@ -119,7 +119,7 @@ def curves_chart() -> alt.LayerChart:
         .mark_rule(strokeDash=[2, 3], strokeWidth=1.5, aria=False)
         .encode(y=up, color=alt.Color("colour:N", scale=None))
     )
-    return _framed(alt.layer(level, band, line, point), 290).add_params(
+    return _framed(alt.layer(level, band, line, point), 235).add_params(
         alt.param(name="line", value=""), alt.param(name="norms", value=[])
     )
 
@@ -146,7 +146,7 @@ def scatter_chart() -> alt.LayerChart:
         x=x, y=y, color=colour, shape=alt.Shape("shape:N", scale=None),
         fill=alt.Fill("fill:N", scale=None), opacity=_when_row(1.0, 0.25),
     )  # fmt: skip
-    return _framed(alt.layer(*bars, point), 290).add_params(alt.param(name="row", value=-1))
+    return _framed(alt.layer(*bars, point), 235).add_params(alt.param(name="row", value=-1))
 
 
 def _framed(chart: alt.LayerChart, height: int) -> alt.LayerChart:

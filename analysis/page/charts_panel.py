@@ -41,7 +41,7 @@ def reliability_chart() -> alt.LayerChart:
     """Return accuracy against confidence in bins, with intervals, beside the diagonal."""
     data = alt.Chart(alt.NamedData(name="reliability"))
     zero_to_one = alt.Scale(domain=[0, 1], nice=False)
-    axis = alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], format="~g")
+    axis = alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], labelExpr="datum.value")
     x = alt.X("confidence:Q", title="confidence", scale=zero_to_one, axis=axis)
     y = alt.Y("accuracy:Q", title="accuracy", scale=zero_to_one, axis=axis)
     colour = alt.Color("colour:N", scale=None)

@@ -12,6 +12,7 @@ import yaml
 
 from analysis import schema
 
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast where it is built in
 _NOT_OF_THE_RESULT = ("runs_dir", "tracker", "hydra", "sweep", "device")
 _PLAIN = re.compile(r"[A-Za-z_][\w./-]*|[+-]?\d+(\.\d+)?e[+-]?\d+")
 _WORDS = ("true", "false", "null", "inf", "nan", "yes", "no", "on", "off")
@@ -24,12 +25,12 @@ def command(folder: Path) -> list[str] | None:
     tracked, and on which device, is left to whoever runs it.
     """
     try:
-        config = yaml.safe_load((folder / schema.CONFIG_FILE).read_text(encoding="utf-8"))
+        config = yaml.load((folder / schema.CONFIG_FILE).read_text(encoding="utf-8"), _LOADER)  # noqa: S506
     except (OSError, ValueError, yaml.YAMLError):
         return None
     if not isinstance(config, dict):
         return None
-    return ["python", "-m", "dpsgd.run", *(shlex.quote(word) for word in overrides(config))]
+    return ["python", "-m", "dpsgd.run", *(in_shell(word) for word in overrides(config))]
 
 
 def overrides(config: Mapping[str, Any]) -> Iterator[str]:
@@ -46,21 +47,23 @@ def overrides(config: Mapping[str, Any]) -> Iterator[str]:
         yield from _of_part(group, part)
 
 
+def in_shell(word: str) -> str:
+    """Return a word quoted for a shell, in double quotes where that is easier to read."""
+    if "'" in word and not re.search(r'["$`\\!]', word):
+        return f'"{word}"'
+    return shlex.quote(word)
+
+
 def text(value: Any) -> str:
     """Return a value in Hydra's grammar; words that could be read otherwise are quoted."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
     if isinstance(value, list):
         return f"[{','.join(text(entry) for entry in value)}]"
     if isinstance(value, Mapping):
         return f"{{{','.join(f'{text(key)}:{text(entry)}' for key, entry in value.items())}}}"
-    if not isinstance(value, str):
-        return str(value)
-    if _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
-        return value
-    return _quoted(value)
+    if isinstance(value, str):
+        plain = _PLAIN.fullmatch(value) and value.lower() not in _WORDS
+        return value if plain else _quoted(value)
+    return {"None": "null", "True": "true", "False": "false"}.get(str(value), str(value))
 
 
 def _of_part(place: str, part: Mapping[str, Any]) -> Iterator[str]:

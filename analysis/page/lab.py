@@ -100,8 +100,9 @@ def readouts(setting: Setting, cloud: Cloud) -> dict[str, float]:
     ``bias`` is |clipped − raw|/|raw| of the means and ``cosine`` the angle between them;
     ``kept_rare`` what the clipped mean has of the raw mean along the rare group's own mean, and
     ``kept_common`` along the other group's; ``noise_norm`` is the noise's in ``DIMENSIONS``
-    coordinates; ``signal_to_noise`` is |clipped mean| over it; ``rare_after`` the summed signal over
-    the summed noise along the rare direction after all steps; ``epsilon`` see ``rough_epsilon``.
+    coordinates; ``signal_to_noise`` is |clipped mean| over it; ``rare_after`` the summed signal
+    over the summed noise along the rare direction after all steps; ``epsilon`` is
+    ``rough_epsilon``.
     """
     after = clipped(cloud, setting.rule, setting.clip_norm)
     raw, kept = mean(cloud.points), mean(after)

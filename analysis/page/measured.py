@@ -33,7 +33,8 @@ def measured(folders: Mapping[str, Path], tails: frozenset[str]) -> list[dict[st
         if rows is None:
             continue
         for step in _spread(sorted(rows["step"].unique())):
-            found.append({"run": run, "step": int(step), **_sample(rows[rows["step"] == step], tails)})
+            sample = _sample(rows[rows["step"] == step], tails)
+            found.append({"run": run, "step": int(step), **sample})
     return found
 
 

@@ -6,59 +6,76 @@ from dataclasses import dataclass
 
 from matplotlib.colors import Colormap, to_hex
 
-from analysis import style
+from analysis import schema, style
 
 _STOPS = 33
+_CHANGE = "_change"
+
+_WORDS = (
+    ("kept", "Kept", "survive", "dark: little kept",
+     "share of the gradient norm that was left after clipping, over the whole training"),
+    ("clip_fraction", "Clip fraction", "lose", "dark: most clipped",
+     "share of the units that were clipped at all, over the whole training"),
+    ("recall", "Recall", "survive", "dark: low recall",
+     "share of the slice’s examples that are given their own class"),
+    ("recall_change", "Recall − baseline", "change", "dark: recall lost",
+     "recall minus that of the baseline of the same seed, whose row is recall itself"),
+    ("accuracy", "Accuracy", "survive", "dark: low accuracy",
+     "share of the slice’s examples that are classified rightly"),
+    ("ece", "ECE", "lose", "dark: badly calibrated",
+     "expected calibration error, 15 bins; small slices show some even if calibrated"),
+    ("ece_change", "ECE − baseline", "worse", "dark: calibration lost",
+     "calibration error minus that of the baseline of the same seed, whose row is ECE itself"),
+    ("nll", "Cross entropy", "lose", "dark: unlikely", "mean negative log-likelihood, in nats"),
+    ("brier", "Brier score", "lose", "dark: far off",
+     "mean squared error of the class probabilities"),
+)  # fmt: skip
+_SHARES = ("kept", "clip_fraction", "recall", "accuracy", "ece", "ece_calibrated")
+_SPARE = ("accuracy", "ece_change", "nll", "brier")
 
 
 @dataclass(frozen=True)
 class Shown:
     """A metric of a split; ``change`` is its difference from the baseline of the same seed.
 
-    ``scale`` names the colours: ``survive`` (dark is little), ``lose`` (dark is much), ``change``.
-    ``share`` says that values lie in [0, 1]. ``only`` drops it first where a page grows too large.
+    ``scale`` names the colours: ``survive`` (dark is little), ``lose`` (dark is much), ``change``
+    and ``worse`` (around zero, dark is a loss).
     """
 
     key: str
-    metric: str
     split: str
-    change: bool
     title: str
     about: str
     dark: str
     scale: str
-    share: bool
-    spare: bool
+
+    @property
+    def metric(self) -> str:
+        """The metric's name in the table."""
+        return self.key.removesuffix(_CHANGE)
+
+    @property
+    def change(self) -> bool:
+        """Whether it is a difference from the baseline."""
+        return self.key.endswith(_CHANGE)
+
+    @property
+    def share(self) -> bool:
+        """Whether values lie in [0, 1]."""
+        return self.key in _SHARES
+
+    @property
+    def spare(self) -> bool:
+        """Whether it is left out where a page grows too large."""
+        return self.key in _SPARE
 
 
 def shown(split: str) -> tuple[Shown, ...]:
     """Return the metrics of an evaluation ``split``, with those of training."""
-    return (
-        Shown("kept", "kept", "train", False, "Kept",
-              "share of the gradient norm that was left after clipping, over the whole training",
-              "dark: little kept", "survive", True, False),
-        Shown("clip_fraction", "clip_fraction", "train", False, "Clip fraction",
-              "share of the units that were clipped at all, over the whole training",
-              "dark: most clipped", "lose", True, False),
-        Shown("recall", "recall", split, False, "Recall",
-              "share of the slice's examples that are given their own class",
-              "dark: low recall", "survive", True, False),
-        Shown("recall_change", "recall", split, True, "Recall − baseline",
-              "recall minus that of the baseline of the same seed; the baseline's row is recall itself",
-              "dark: recall lost", "change", False, False),
-        Shown("accuracy", "accuracy", split, False, "Accuracy",
-              "share of the slice's examples that are classified rightly",
-              "dark: low accuracy", "survive", True, True),
-        Shown("ece", "ece", split, False, "ECE",
-              "expected calibration error, 15 bins; read it beside that of a calibrated model of this n",
-              "dark: badly calibrated", "lose", True, False),
-        Shown("ece_change", "ece", split, True, "ECE − baseline",
-              "calibration error minus that of the baseline of the same seed",
-              "dark: calibration lost", "worse", False, True),
-        Shown("nll", "nll", split, False, "Cross entropy",
-              "mean negative log-likelihood, in nats", "dark: unlikely", "lose", False, True),
-        Shown("brier", "brier", split, False, "Brier score",
-              "mean squared error of the class probabilities", "dark: far off", "lose", False, True),
+    return tuple(
+        Shown(key, "train" if key in schema.METRICS_OF_TRAINING else split, title, about, dark,
+              scale)
+        for key, title, scale, dark, about in _WORDS
     )  # fmt: skip
 
 

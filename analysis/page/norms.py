@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
+from pyarrow import parquet
 
 from analysis import schema
 from analysis.slices import SliceColumn
 
 _SIDES = ("before", "after")
-_PREFIXES = ("", f"{schema.PROBE}_")
+_STATS = {
+    f"{prefix}norm_{side}_q{quantile}": (s, q)
+    for prefix in ("", f"{schema.PROBE}_")
+    for s, side in enumerate(_SIDES)
+    for q, quantile in enumerate(schema.QUANTILES)
+}
+_THRESHOLD = "threshold"
+_COLUMNS = ("step", "slice_kind", "slice", "group", "stat", "value", "release")
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Rows of one run that are of norms or thresholds: (step, kind, slice, stat, value)."""
+
+    rows: list[tuple[int, str, str, str, float]]
+    release: str
 
 
 def norm_windows(
@@ -28,55 +44,61 @@ def norm_windows(
     if not runs:
         return None
     steps = _steps(runs[0], windows)
-    arrays = [_quantiles(run, columns, steps) for run in runs]
+    arrays = [_arrays(run, columns, steps) for run in runs]
     return {
         "step": steps,
-        "quantiles": _mean(np.stack(arrays)),
-        "threshold": _mean(np.stack([_threshold(run, steps) for run in runs])),
-        "release": str(runs[0]["release"].iloc[0]),
+        "quantiles": _mean(np.stack([quantiles for quantiles, _ in arrays])),
+        "threshold": _mean(np.stack([threshold for _, threshold in arrays])),
+        "release": runs[0].release,
         "runs": len(runs),
     }
 
 
-def _telemetry(folder: Path) -> pd.DataFrame | None:
-    wanted = [f"{p}norm_{side}_q{q}" for p in _PREFIXES for side in _SIDES for q in schema.QUANTILES]
-    names = ["step", "slice_kind", "slice", "group", "stat", "value", "release"]
+def _telemetry(folder: Path) -> _Run | None:
     try:
-        rows = pd.read_parquet(folder / schema.TELEMETRY_FILE, columns=names)
+        table = parquet.read_table(folder / schema.TELEMETRY_FILE, columns=list(_COLUMNS))
     except (OSError, ValueError):  # no such file, cut short, or of other columns
         return None
-    own = rows["stat"].isin([*wanted, "threshold"]) & (rows["group"] == schema.GROUP_ALL)
-    rows = rows.loc[own, :]
-    norms = rows["stat"] != "threshold"
-    return rows if norms.any() else None
+    if set(table.column_names) != set(_COLUMNS):
+        return None
+    found = table.to_pydict()
+    rows: list[tuple[int, str, str, str, float]] = []
+    release = ""
+    for step, kind, name, group, stat, value, released in zip(
+        *(found[column] for column in _COLUMNS), strict=True
+    ):
+        if group != schema.GROUP_ALL or value is None:
+            continue
+        if stat in _STATS:
+            release = released
+            rows.append((step, kind, name, stat, value))
+        elif stat == _THRESHOLD:
+            rows.append((step, kind, name, stat, value))
+    return _Run(rows, str(release)) if release else None
 
 
-def _steps(rows: pd.DataFrame, windows: int) -> list[int]:
-    steps = np.sort(rows["step"].unique())
-    picked = np.unique(np.linspace(0, len(steps) - 1, min(windows, len(steps))).round().astype(int))
-    return [int(step) for step in steps[picked]]
+def _steps(run: _Run, windows: int) -> list[int]:
+    steps = sorted({row[0] for row in run.rows})
+    picked = np.linspace(0, len(steps) - 1, min(windows, len(steps))).round().astype(int)
+    return [steps[place] for place in dict.fromkeys(picked.tolist())]
 
 
-def _quantiles(
-    rows: pd.DataFrame, columns: Sequence[SliceColumn], steps: Sequence[int]
-) -> np.ndarray:
-    stats = rows["stat"].str.removeprefix(_PREFIXES[1])
-    values = rows.assign(stat=stats).set_index(["slice_kind", "slice", "stat", "step"])["value"]
-    values = values[~values.index.duplicated()]
-    every = [
-        (column.kind, column.name, f"norm_{side}_q{quantile}", step)
-        for column in columns
-        for side in _SIDES
-        for quantile in schema.QUANTILES
-        for step in steps
-    ]
-    found = values.reindex(pd.MultiIndex.from_tuples(every)).to_numpy(float)
-    return found.reshape(len(columns), len(_SIDES), len(schema.QUANTILES), len(steps))
-
-
-def _threshold(rows: pd.DataFrame, steps: Sequence[int]) -> np.ndarray:
-    own = rows.loc[rows["stat"] == "threshold", :].drop_duplicates("step").set_index("step")
-    return own["value"].reindex(list(steps)).to_numpy(float)
+def _arrays(
+    run: _Run, columns: Sequence[SliceColumn], steps: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    place_of = {(column.kind, column.name): place for place, column in enumerate(columns)}
+    window_of = {step: place for place, step in enumerate(steps)}
+    shape = (len(columns), len(_SIDES), len(schema.QUANTILES), len(steps))
+    quantiles, threshold = np.full(shape, np.nan), np.full(len(steps), np.nan)
+    for step, kind, name, stat, value in run.rows:
+        window = window_of.get(step)
+        if window is None:
+            continue
+        if stat == _THRESHOLD:
+            threshold[window] = value
+        elif (kind, name) in place_of:
+            quantiles[place_of[kind, name], *_STATS[stat], window] = value
+    return quantiles, threshold
 
 
 def _mean(stacked: np.ndarray) -> np.ndarray:

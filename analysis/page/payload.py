@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from analysis import schema
 from analysis.cells import one_row_each
 from analysis.conditions import conditions
 from analysis.page.details import Budget, details
@@ -35,6 +36,7 @@ def payload(
     """
     named = conditions(table)
     cells = one_row_each(table)
+    table = _slim(table)
     budget = Budget.of(named, table)
     families = [
         _family(table, named, part, cells, runs, budget)
@@ -62,7 +64,7 @@ def _family(
     budget: Budget,
 ) -> dict[str, Any]:
     own = table.loc[table["run_key"].isin(list(part["run_key"])), :]
-    columns = slice_columns(own)
+    columns = slice_columns(own.merge(cells[["run_key", *_declared(cells)]], on="run_key"))
     places = [int(place) for place in part["condition"].unique()]
     first = cells.loc[cells["run_key"] == part["run_key"].iloc[0]].iloc[0]
     found: dict[str, Any] = {
@@ -81,6 +83,17 @@ def _family(
         tails = frozenset(column.name for column in columns if column.tail)
         found["measured"] = measured(_labelled(runs, cells, keys), tails)
     return found
+
+
+def _slim(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table without what is the same for all rows of a run, which is slow to copy."""
+    return table.loc[:, ["run_key", "baseline_key", *schema.CELL_METRICS]]
+
+
+def _declared(cells: pd.DataFrame) -> list[str]:
+    """Return the settings by which slices are told to be rare."""
+    wanted = ("config.data.", "config.slices.")
+    return [name for name in map(str, cells) if name.startswith(wanted)]
 
 
 def _values(
@@ -107,9 +120,7 @@ def _keys(part: pd.DataFrame, places: Sequence[int]) -> list[list[str]]:
     return [list(by.get_group(place)) for place in places]
 
 
-def _labelled(
-    runs: Path, cells: pd.DataFrame, keys: Sequence[Sequence[str]]
-) -> Mapping[str, Path]:
+def _labelled(runs: Path, cells: pd.DataFrame, keys: Sequence[Sequence[str]]) -> Mapping[str, Path]:
     labels = dict(zip(cells["run_key"], cells["label"].fillna(""), strict=True))
     first = [own[0] for own in keys]
     return {f"{labels[key] or key} ({key[:8]})": runs / key for key in first}

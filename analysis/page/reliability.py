@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
+import pyarrow as pa
+from pyarrow import compute, parquet
 
 from analysis import schema
 from analysis.slices import SliceColumn
@@ -29,18 +30,12 @@ def reliability(folders: Sequence[Path], columns: Sequence[SliceColumn]) -> np.n
 
 
 def _sums(folder: Path, columns: Sequence[SliceColumn]) -> np.ndarray | None:
-    try:
-        rows = pd.read_parquet(folder / schema.PREDICTIONS_FILE)
-    except (OSError, ValueError):  # no such file, or cut short
+    rows = _tested(folder / schema.PREDICTIONS_FILE)
+    if rows is None:
         return None
-    probabilities = [name for name in rows if str(name).startswith(_PROBABILITY)]
-    if not probabilities or not {"split", "label"} <= set(rows):
-        return None
-    rows = rows.loc[rows["split"] == "test", :]
-    values = rows[probabilities].to_numpy(float)
-    if len(values) == 0:
-        return None
-    confidence = values.max(axis=1)
+    probabilities = [name for name in rows.column_names if name.startswith(_PROBABILITY)]
+    values = np.stack([rows[name].to_numpy() for name in probabilities], axis=1)
+    confidence = values.max(axis=1).astype(float)
     right = values.argmax(axis=1) == rows["label"].to_numpy()
     # Bins are (b − 1, b]/BINS, so that a confidence of exactly 1 is in the last.
     bins = np.searchsorted(np.arange(1, BINS) / BINS, confidence, side="left")
@@ -53,17 +48,30 @@ def _sums(folder: Path, columns: Sequence[SliceColumn]) -> np.ndarray | None:
     return found
 
 
-def _members(rows: pd.DataFrame, column: SliceColumn) -> np.ndarray:
+def _tested(path: Path) -> pa.Table | None:
+    """Return the rows of the test split; None without any, or without probabilities."""
+    try:
+        rows = parquet.read_table(path)
+    except (OSError, ValueError):  # no such file, or cut short
+        return None
+    names = rows.column_names
+    if not {"split", "label"} <= set(names) or not any(n.startswith(_PROBABILITY) for n in names):
+        return None
+    rows = rows.filter(compute.equal(rows["split"], "test"))
+    return rows if rows.num_rows else None
+
+
+def _members(rows: pa.Table, column: SliceColumn) -> np.ndarray:
     """Say which rows are in a slice: by the column of its kind, else by one that holds its name.
 
     A column names one slice a row; where slices overlap it would miss members. So it counts only
     if it has as many as the metrics say; no row is in the slice where no column has.
     """
     if column.kind == "all":
-        return np.ones(len(rows), dtype=bool)
-    headings = [str(name) for name in rows if str(name).startswith(_SLICE)]
+        return np.ones(rows.num_rows, dtype=bool)
+    headings = [name for name in rows.column_names if name.startswith(_SLICE)]
     for name in sorted(headings, key=lambda name: name != f"{_SLICE}{column.kind}"):
-        member = (rows[name] == column.name).fillna(value=False).to_numpy(bool)
+        member = np.array([entry == column.name for entry in rows[name].to_pylist()])
         if member.any() and column.n_low <= member.sum() <= column.n_high:
             return member
-    return np.zeros(len(rows), dtype=bool)
+    return np.zeros(rows.num_rows, dtype=bool)

@@ -22,7 +22,7 @@ _TRAINED = ("train", schema.PROBE)
 
 
 def releases(table: pd.DataFrame) -> dict[str, dict[str, str]]:
-    """Return by run key what its rows are: ``release`` of training, ``tested`` of the test split."""
+    """Return by run key what its rows are: ``release`` of training, ``tested`` of the test."""
     found: dict[str, dict[str, str]] = {}
     for name, split in (("release", _TRAINED), ("tested", ("test",))):
         rows = table.loc[table["split"].isin(split), :].drop_duplicates("run_key")
@@ -71,10 +71,11 @@ def _guarantee(first: Mapping[Hashable, Any], cell: Mapping[Hashable, Any]) -> s
     unit, name = _word(cell.get("unit")), _word(cell.get("unit_name"))
     unit = unit if name in ("", unit) else f"{unit} ({name})"
     delta = cell.get("delta")
-    known = isinstance(delta, float) and math.isfinite(delta)
+    stated = "δ not stated"
+    if isinstance(delta, float) and math.isfinite(delta):
+        stated = f"δ = {plain_number(delta)}"
     accountant = _word(cell.get("accountant")).upper() or "accountant not stated"
     epsilon = epsilon_text(float(first["shown_epsilon"]))
-    stated = f"δ = {plain_number(delta)}" if known else "δ not stated"
     return f"{epsilon} ({accountant}, {stated}, unit {unit or 'not stated'})"
 
 

@@ -70,7 +70,7 @@ def calibrated(
     split: str,
 ) -> dict[str, Any] | None:
     """Return the mean ECE that calibrated models of these confidences would show, as ``block``."""
-    of = Shown("", "ece_calibrated", split, False, "", "", "", "", True, False)
+    of = Shown("ece_calibrated", split, "", "", "", "")
     packed = block(table, conditions, places, columns, of)
     return None if packed is None else {"mean": packed["mean"]}
 

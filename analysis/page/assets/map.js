@@ -2,7 +2,7 @@
 (() => {
   "use strict";
   const A = Atlas, state = A.state;
-  const KIND = 12, GROUP = 9, MANY = 3000, LOWEST = 24, HIGHEST = 38, FILLED = 640;
+  const KIND = 12, GROUP = 9, MANY = 3000, LOWEST = 24, HIGHEST = 44, FILLED = 600;
   const called = (row) => (row.part === "baseline" ? "baseline" : row.rule);
   const host = A.byId("map");
   let shape = null;  // what is laid out: rows, columns and the edges of tiles

@@ -124,7 +124,7 @@
       ["other accountants", Object.entries(found.accountants).filter(([name]) => name !== found.certified_by)
         .map(([name, epsilon]) => `${name.toUpperCase()} ${epsilon === null ? "∞" : A.long(epsilon)}`).join(", ") || "–"],
     ] : [["ε", "∞: not private"]];
-    pairs.push(["unit", unit || "not stated"], ["δ", delta], ["neighbours by", (found.relation || "").replaceAll("_", " ")],
+    pairs.push(["neighbours by", (found.relation || "").replaceAll("_", " ")],
       ["noise multiplier σ", A.long(found.sigma)], ["steps", String(found.steps ?? "–")],
       ["sampling", `${found.scheme}${found.q === null ? "" : `, q = ${A.long(found.q)}`}`], ["n", A.count(found.records)]);
     const lines = A.family().texts[found.not_covered] || [];
