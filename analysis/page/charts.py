@@ -12,6 +12,7 @@ import altair as alt
 
 from analysis.page.charts_lab import cloud_chart, update_chart
 from analysis.page.charts_panel import norms_chart, reliability_chart
+from analysis.page.layers import framed, layered
 
 _FAINT = 0.16
 
@@ -65,7 +66,7 @@ def map_chart() -> alt.LayerChart:
     )
     layers = [rect, numbers, frames, cursor, *(_labels(name) for name in _LABELS)]
     return (
-        alt.layer(*layers)
+        layered(*layers)
         .add_params(alt.param(name="row", value=-1))
         .properties(width=400, height=300, autosize={"type": "none"}, padding=0)
     )
@@ -119,7 +120,7 @@ def curves_chart() -> alt.LayerChart:
         .mark_rule(strokeDash=[2, 3], strokeWidth=1.5, aria=False)
         .encode(y=up, color=alt.Color("colour:N", scale=None))
     )
-    return _framed(alt.layer(level, band, line, point), 235).add_params(
+    return framed(235, level, band, line, point).add_params(
         alt.param(name="line", value=""), alt.param(name="norms", value=[])
     )
 
@@ -146,13 +147,7 @@ def scatter_chart() -> alt.LayerChart:
         x=x, y=y, color=colour, shape=alt.Shape("shape:N", scale=None),
         fill=alt.Fill("fill:N", scale=None), opacity=_when_row(1.0, 0.25),
     )  # fmt: skip
-    return _framed(alt.layer(*bars, point), 235).add_params(alt.param(name="row", value=-1))
-
-
-def _framed(chart: alt.LayerChart, height: int) -> alt.LayerChart:
-    return chart.properties(
-        width="container", height=height, autosize={"type": "fit-x", "contains": "padding"}
-    )
+    return framed(235, *bars, point).add_params(alt.param(name="row", value=-1))
 
 
 def _dash() -> alt.StrokeDash:

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import altair as alt
 
+from analysis.page.layers import framed
+
+_HEIGHT = 320
 _X = alt.Axis(title="common direction", tickCount=5, labelExpr="format(datum.value, '~g')")
 _Y = alt.Axis(title="rare direction", tickCount=5, labelExpr="format(datum.value, '~g')")
 
@@ -31,7 +34,7 @@ def cloud_chart() -> alt.LayerChart:
         .mark_line(strokeWidth=1.5, strokeDash=[4, 3], aria=False)
         .encode(x=x, y=y, order="order:Q", color=colour)
     )
-    return _sized(alt.layer(_corners(), before, after, bound))
+    return framed(_HEIGHT, _corners(), before, after, bound)
 
 
 def update_chart() -> alt.LayerChart:
@@ -56,7 +59,7 @@ def update_chart() -> alt.LayerChart:
         color=colour,
         angle=alt.Angle("angle:Q", scale=None),
     )
-    return _sized(alt.layer(_corners(), draws, shafts, heads))
+    return framed(_HEIGHT, _corners(), draws, shafts, heads)
 
 
 def _corners() -> alt.Chart:
@@ -65,10 +68,4 @@ def _corners() -> alt.Chart:
         alt.Chart(alt.NamedData(name="corners"))
         .mark_point(opacity=0, size=1, aria=False)
         .encode(x=alt.X("x:Q", axis=_X), y=alt.Y("y:Q", axis=_Y))
-    )
-
-
-def _sized(chart: alt.LayerChart) -> alt.LayerChart:
-    return chart.properties(
-        width="container", height=320, autosize={"type": "fit-x", "contains": "padding"}
     )

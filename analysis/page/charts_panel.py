@@ -6,6 +6,8 @@ from typing import Any
 
 import altair as alt
 
+from analysis.page.layers import framed
+
 _TICKS = [0, *(step * 10.0**power for power in range(-2, 6) for step in (1, 3))]
 
 
@@ -32,9 +34,7 @@ def norms_chart() -> alt.LayerChart:
         .mark_line(strokeDash=[5, 3], strokeWidth=1.5, aria=False)
         .encode(x=x, y=alt.Y("value:Q", title=title, scale=scale, axis=axis), color=colour)
     )
-    return alt.layer(wide, half, median, threshold).properties(
-        width="container", height=240, autosize={"type": "fit-x", "contains": "padding"}
-    )
+    return framed(240, wide, half, median, threshold)
 
 
 def reliability_chart() -> alt.LayerChart:
@@ -59,6 +59,4 @@ def reliability_chart() -> alt.LayerChart:
         color=colour,
         size=alt.Size("n:Q", scale=alt.Scale(type="sqrt", range=[18, 260], zero=True), legend=None),
     )
-    return alt.layer(diagonal, bars, points).properties(
-        width="container", height=240, autosize={"type": "fit-x", "contains": "padding"}
-    )
+    return framed(240, diagonal, bars, points)

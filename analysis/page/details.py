@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from analysis import schema
 from analysis.page.command import command
 from analysis.page.ledgers import ledger_summary
@@ -33,16 +31,14 @@ class Budget:
     conditions: int
 
     @classmethod
-    def of(cls, named: pd.DataFrame, table: pd.DataFrame) -> Budget:
-        """Share the room among the conditions of the table."""
-        count = max(1, named["condition"].nunique())
-        slices = max(1, len(table[["slice_kind", "slice"]].drop_duplicates()))
-        if count > _DETAILED:
-            return cls(0, 0, count)
-        each = _NUMBERS / count / slices - 3 * BINS
+    def of(cls, conditions: int, cells: int, slices: int) -> Budget:
+        """Share the room among ``conditions`` of ``cells`` runs in all, each of ``slices``."""
+        if conditions > _DETAILED:
+            return cls(0, 0, conditions)
+        each = _NUMBERS / max(1, conditions * slices) - 3 * BINS
         windows = int(each / (2 * len(schema.QUANTILES)))
-        seeds = len(named) if len(named) <= _MOST_RUNS else max(1, _MOST_RUNS // count)
-        return cls(max(_FEWEST_WINDOWS, min(_MOST_WINDOWS, windows)), seeds, count)
+        seeds = cells if cells <= _MOST_RUNS else max(1, _MOST_RUNS // conditions)
+        return cls(max(_FEWEST_WINDOWS, min(_MOST_WINDOWS, windows)), seeds, conditions)
 
     def notes(self) -> list[str]:
         """Return what was left out for want of room, as sentences."""

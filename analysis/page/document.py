@@ -70,5 +70,5 @@ def _asset(name: str) -> str:
 @cache
 def _bundle() -> str:
     """Return Vega, Vega-Lite and Vega-Embed as one script, about 0.9 MB."""
-    script = vl_convert.javascript_bundle()
+    script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
     return re.sub(r"</(?=script)|<!--", lambda at: at[0].replace("<", "\\x3c"), script, flags=re.I)

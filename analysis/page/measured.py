@@ -33,7 +33,7 @@ def measured(folders: Mapping[str, Path], tails: frozenset[str]) -> list[dict[st
         if rows is None:
             continue
         for step in _spread(sorted(rows["step"].unique())):
-            sample = _sample(rows[rows["step"] == step], tails)
+            sample = _sample(rows.loc[rows["step"] == step, :], tails)
             found.append({"run": run, "step": int(step), **sample})
     return found
 

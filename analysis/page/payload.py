@@ -34,13 +34,15 @@ def payload(
 
     ``findings`` are sentences for the top of the page; ``left_out`` pairs of folder and reason.
     """
-    named = conditions(table)
     cells = one_row_each(table)
-    table = _slim(table)
-    budget = Budget.of(named, table)
+    # As for the figures: what is learned from what comes first, then what differs within it.
+    parts = [(part, conditions(part)) for _, part in table.groupby(["data", "model"], sort=False)]
+    count = sum(len(set(named["condition"])) for _, named in parts)
+    budget = Budget.of(count, len(cells), len(table[["slice_kind", "slice"]].drop_duplicates()))
     families = [
-        _family(table, named, part, cells, runs, budget)
-        for _, part in named.groupby("family", sort=True)
+        _family(_slim(part), named, own, cells, runs, budget)
+        for part, named in parts
+        for _, own in named.groupby("family", sort=True)
     ]
     families.sort(key=lambda family: -family["cells"])
     return {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import compute, parquet
+from pyarrow import parquet
 
 from analysis import schema
 from analysis.slices import SliceColumn
@@ -57,7 +57,7 @@ def _tested(path: Path) -> pa.Table | None:
     names = rows.column_names
     if not {"split", "label"} <= set(names) or not any(n.startswith(_PROBABILITY) for n in names):
         return None
-    rows = rows.filter(compute.equal(rows["split"], "test"))
+    rows = rows.filter(pa.array([split == "test" for split in rows["split"].to_pylist()]))
     return rows if rows.num_rows else None
 
 

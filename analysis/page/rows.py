@@ -52,7 +52,7 @@ def condition_rows(
             "mechanism": str(first["mechanism"]),
             "c": rounded(float(first["clip_norm"])),
             "settings": list(first["settings"]),
-            "seeds": int(own["replicate"].nunique()),
+            "seeds": len(set(own["replicate"].dropna())),
             "runs": list(own["run_key"]),
             "guarantee": _guarantee(first, cell),
             "short": _short(first),

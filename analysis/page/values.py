@@ -42,7 +42,7 @@ def block(
         )
     keys = [(place, slice_.kind, slice_.name) for place in places for slice_ in columns]
     found = _over_seeds(rows, conditions).reindex(pd.MultiIndex.from_tuples(keys))
-    if not found["mean"].notna().any():
+    if np.isnan(found["mean"].to_numpy(float)).all():
         return None
     return _packed(found, share=of.share)
 
@@ -57,7 +57,7 @@ def overall(
         rows = rows.loc[rows["slice_kind"] == "all", :]
         keys = [(place, "all", "all") for place in places]
         found = _over_seeds(rows, conditions).reindex(pd.MultiIndex.from_tuples(keys))
-        if found["mean"].notna().any():
+        if np.isfinite(found["mean"].to_numpy(float)).any():
             blocks[metric] = _packed(found, share=True)
     return blocks
 

@@ -34,14 +34,14 @@
     const details = rows.map(({ row }) => row.settings.join(", "));
     const labels = {
       group: Math.min(narrow ? 76 : 130, 10 + Math.max(60, ...rows.map(({ row }) => Math.max(wide(called(row), 12.5), narrow ? 0 : wide(row.short, 11))))),
-      norm: Math.min(90, Math.max(narrow ? 34 : 56, ...rows.map(({ row }) => wide(row.c === null ? "" : `C = ${row.c}`, 12) + 10))),
+      norm: Math.min(90, Math.max(narrow ? 34 : 56, ...rows.map(({ row }) => wide(row.c === null ? "" : narrow ? String(row.c) : `C = ${row.c}`, 12) + 12))),
       detail: narrow || !details.some(Boolean) ? 0
         : Math.min(220, 8 + Math.max(...details.map((text) => wide(text, 10.5)))),
     };
     const left = labels.group + labels.norm + labels.detail;
     const kinds = columns.map(({ slice }) => `${slice.kind}/${slice.heading}`);
     const gaps = kinds.filter((kind, i) => i && kind !== kinds[i - 1]).length * KIND;
-    const tile = Math.max(15, Math.min(66, (room - left - gaps - 6) / Math.max(1, columns.length)));
+    const tile = Math.max(13, Math.min(66, (room - left - gaps - 6) / Math.max(1, columns.length)));
     const names = columns.map(({ slice }) => slice.short === "" ? "(empty)" : slice.short.replace(/\s+/g, " "));
     const slanted = names.some((name) => wide(name, 12) > tile - 3);
     const rise = slanted ? Math.min(92, 14 + Math.max(...names.map((name) => Math.min(120, wide(name, 12)) * 0.68))) : 18;
