@@ -132,6 +132,7 @@ const Atlas = (() => {
           ? { ...one, value: options.signals[one.name] } : one);
         entry.result = await vegaEmbed(byId(name), spec, {
           actions: false, renderer: options.renderer || "svg", tooltip: false, mode: "vega-lite",
+          logLevel: 1,  // errors only: an empty choice is no cause for a warning
         });
         entry.view = entry.result.view;
         entry.theme = theme;

@@ -13,7 +13,8 @@
                   batch: "Batch (expected)", share: "Share of the rare group", strength: "Strength of the rare group" };
   const RULES = { flat: "flat", automatic: "automatic (AUTO-S, γ = 0.01)", normalise: "normalise (AUTO-V)",
                   psac: "PSAC (r = 0.1)", per_layer: "per layer (each direction one)" };
-  const setting = { rule: "flat", clip_norm: 1, sigma: 1, steps: 2000, batch: 256, share: 0.05, strength: 4, seed: 1 };
+  const FIRST = { rule: "flat", clip_norm: 1, sigma: 1, steps: 2000, batch: 256, share: 0.05, strength: 4, seed: 1 };
+  const setting = { ...FIRST };
   let draws = 0, source = "planted", scaled = true;
 
   const grouped = (value) => value >= 1e4 ? value.toLocaleString("en-US") : String(value);
@@ -150,5 +151,7 @@
       : "Measured gradients of a finished run, projected onto the plane of its common and rare mean; clipped by their whole norm. Diagnostic, not private. Both ε are for 50,000 records, not for this run.";
   }
 
-  A.lab = { build, draw, setting, set: (changes) => { Object.assign(setting, changes); build(); draw(); } };
+  const reset = () => { Object.assign(setting, FIRST); draws = 0; };
+
+  A.lab = { build, draw, reset, set: (changes) => { Object.assign(setting, changes); build(); draw(); } };
 })();

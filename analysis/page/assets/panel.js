@@ -3,11 +3,9 @@
   "use strict";
   const A = Atlas, state = A.state, make = A.element;
   const QUANTILES = ["q10", "q25", "q50", "q75", "q90"];
-  let back = null;
 
   function open(row, slice, byKeyboard) {
     state.open = { row, slice };
-    back = document.activeElement;
     A.byId("panel").hidden = false;
     draw();
     A.byId("panel").scrollIntoView({ block: "nearest" });
@@ -16,6 +14,9 @@
   function close() {
     A.byId("panel").hidden = true;
     state.open = null;
+  }
+  function back() {
+    close();
     A.byId("map").focus({ preventScroll: true });
   }
 
@@ -153,9 +154,9 @@
     try { done = done || document.execCommand("copy"); } catch { done = false; }
     A.byId("copied").textContent = done ? "Copied." : "Selected: copy it with Ctrl+C or ⌘C.";
   });
-  A.byId("panel-close").addEventListener("click", close);
-  document.addEventListener("keydown", (event) => { if (event.key === "Escape" && state.open) close(); });
+  A.byId("panel-close").addEventListener("click", back);
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape" && state.open) back(); });
 
   A.openPanel = open;
-  A.panel = { draw };
+  A.panel = { draw, close };
 })();
