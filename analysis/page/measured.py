@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +19,16 @@ _BEFORE = "norm_before"
 _SLICE = "slice_"
 
 
-def measured(folders: Mapping[str, Path], tails: frozenset[str]) -> list[dict[str, Any]]:
+def measured(folders: Sequence[tuple[str, Path]], tails: frozenset[str]) -> list[dict[str, Any]]:
     """Return a sample of each run's gradients, of at most ``MOST_RUNS`` runs; none without any.
 
-    ``folders`` names runs for the reader. Of a run, up to ``MOST_STEPS`` steps each make an entry
+    ``folders`` are pairs of a name for the reader and a run folder. Of a run, up to ``MOST_STEPS`` steps each make an entry
     with ``run``, ``step``, the plane's ``x`` and ``y``, ``norm`` (of the whole gradient, before
     clipping) and ``rare``: 1 for examples in a slice named in ``tails``.
     """
     found: list[dict[str, Any]] = []
-    with_file = {run: at for run, at in folders.items() if (at / GRADIENTS_FILE).exists()}
-    for run, folder in list(with_file.items())[:MOST_RUNS]:
+    with_file = [(run, at) for run, at in folders if (at / GRADIENTS_FILE).exists()]
+    for run, folder in with_file[:MOST_RUNS]:
         rows = _rows(folder / GRADIENTS_FILE)
         if rows is None:
             continue

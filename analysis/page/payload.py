@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -122,10 +122,12 @@ def _keys(part: pd.DataFrame, places: Sequence[int]) -> list[list[str]]:
     return [list(by.get_group(place)) for place in places]
 
 
-def _labelled(runs: Path, cells: pd.DataFrame, keys: Sequence[Sequence[str]]) -> Mapping[str, Path]:
+def _labelled(
+    runs: Path, cells: pd.DataFrame, keys: Sequence[Sequence[str]]
+) -> list[tuple[str, Path]]:
     labels = dict(zip(cells["run_key"], cells["label"].fillna(""), strict=True))
     first = [own[0] for own in keys]
-    return {f"{labels[key] or key} ({key[:8]})": runs / key for key in first}
+    return [(f"{labels[key] or key} ({key[:8]})", runs / key) for key in first]
 
 
 def _slice(column: SliceColumn) -> dict[str, Any]:

@@ -129,7 +129,7 @@ def test_files_that_are_missing_or_cut_short_are_no_error(tmp_path):
         assert reliability([folder], columns) is None
         assert ledger_summary(folder) is None
         assert command(folder) is None
-        assert measured({"run": folder}, frozenset()) == []
+        assert measured([("run", folder)], frozenset()) == []
 
 
 def test_epsilon_of_a_ledger_is_rounded_up(tmp_path):
@@ -144,7 +144,7 @@ def test_epsilon_of_a_ledger_is_rounded_up(tmp_path):
 
 def test_measured_norms_are_joint_and_the_tail_is_not_thinned_away(tmp_path):
     gradients(5000).to_parquet(tmp_path / GRADIENTS_FILE, index=False)
-    (found,) = measured({"run a": tmp_path}, frozenset({"tail"}))
+    (found,) = measured([("run a", tmp_path)], frozenset({"tail"}))
     assert len(found["rare"]) == MOST_POINTS
     assert sum(found["rare"]) == MOST_POINTS // 10
     norms = dict(zip(found["rare"], found["norm"], strict=True))

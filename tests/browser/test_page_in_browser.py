@@ -5,6 +5,7 @@ from planted_cells import BANDS, LABELS, baseline, cell, slices, sweep
 from planted_pages import NORMS, RULES, clip_only, page_of, settled, usual_page
 
 ROWS = len(RULES) * len(NORMS) + 1
+CORNER = {"x": 4, "y": 4}  # beside the number of a tile
 SLICES = 1 + len(BANDS) + len(LABELS)
 HOSTILE = '<img src=x onerror="window.hit=1">'
 ENDING = "</script><script>window.hit=1</script>"
@@ -73,7 +74,7 @@ def test_curves_follow_outcome_and_slice(page):
 
 
 def test_hovering_says_n_interval_and_who_is_covered(page):
-    page.locator("#map .layer_0_marks path").nth(SLICES + 1).hover()
+    page.locator("#map .layer_0_marks path").nth(SLICES + 1).hover(position=CORNER)
     said = page.text_content("#tip")
     for word in ("flat, C = 0.3", "95 % over 2 seeds", "n = ", "diagnostic, not private",
                  "ε = 3 (PLD, δ = 1e-4, unit record)"):  # fmt: skip
@@ -82,7 +83,7 @@ def test_hovering_says_n_interval_and_who_is_covered(page):
 
 def test_a_click_opens_the_cell(page):
     with settled(page):
-        page.locator("#map .layer_0_marks path").nth(SLICES + 1).click()
+        page.locator("#map .layer_0_marks path").nth(SLICES + 1).click(position=CORNER)
     assert page.text_content("#panel-title") == "flat, C = 0.3 · rarity head (n 95)"
     ledger = page.text_content("#panel-ledger")
     for word in ("3 (PLD, δ = 0.0001, unit record)", "RDP 3.35",
@@ -180,7 +181,7 @@ def test_names_are_text_wherever_they_stand(tmp_path, opened):
     page = opened(file)
     with settled(page):
         page.evaluate("Atlas.openPanel(1, 3)")
-    page.locator("#map .layer_0_marks path").first.hover()
+    page.locator("#map .layer_0_marks path").first.hover(position=CORNER)
     page.click("#map-table summary")
     assert page.evaluate("window.hit") is None
     assert page.locator("body img, body b:not(#tip b, .key b)").count() == 0

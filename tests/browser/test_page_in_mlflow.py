@@ -45,7 +45,7 @@ def _wait(address):
     end = time.monotonic() + PATIENCE
     while True:
         try:
-            urllib.request.urlopen(f"{address}/health", timeout=5).close()
+            urllib.request.urlopen(f"{address}/health", timeout=5).close()  # noqa: S310
         except OSError:
             assert time.monotonic() < end, "the server did not start"
             time.sleep(0.5)
@@ -60,7 +60,7 @@ def test_mlflow_shows_the_page_inline(server, browser, tmp_path):
         [sys.executable, "-c", LOG, server, str(file)],
         capture_output=True, text=True, check=True, env=environment,
     )  # fmt: skip
-    run = logged.stdout.split()[0]
+    run = logged.stdout.split()[-1]
     context = browser.new_context(viewport={"width": 1400, "height": 1000})
     page = context.new_page()
     page.set_default_timeout(PATIENCE * 1000)
@@ -73,7 +73,7 @@ def test_mlflow_shows_the_page_inline(server, browser, tmp_path):
     frame.wait_for_selector("body[data-ready=yes]")
     tiles = frame.locator("#map .layer_0_marks path")
     assert tiles.count() > 0
-    tiles.nth(20).click()
+    tiles.nth(20).click(position={"x": 4, "y": 4})
     frame.wait_for_selector("#panel:not([hidden])")
     frame.click("#copy")
     frame.wait_for_function("document.getElementById('copied').textContent !== ''")
