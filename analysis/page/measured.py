@@ -22,9 +22,9 @@ _SLICE = "slice_"
 def measured(folders: Sequence[tuple[str, Path]], tails: frozenset[str]) -> list[dict[str, Any]]:
     """Return a sample of each run's gradients, of at most ``MOST_RUNS`` runs; none without any.
 
-    ``folders`` are pairs of a name for the reader and a run folder. Of a run, up to ``MOST_STEPS`` steps each make an entry
-    with ``run``, ``step``, the plane's ``x`` and ``y``, ``norm`` (of the whole gradient, before
-    clipping) and ``rare``: 1 for examples in a slice named in ``tails``.
+    ``folders`` are pairs of a name for the reader and a run folder. Of a run, up to ``MOST_STEPS``
+    steps each make an entry with ``run``, ``step``, the plane's ``x`` and ``y``, ``norm`` (of the
+    whole gradient, before clipping) and ``rare``: 1 for examples in a slice named in ``tails``.
     """
     found: list[dict[str, Any]] = []
     with_file = [(run, at) for run, at in folders if (at / GRADIENTS_FILE).exists()]
