@@ -4,7 +4,9 @@ import shlex
 
 import numpy as np
 import pytest
+from hydra import compose, initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import OmegaConf
 from planted_cells import TAIL_LABEL, cell, set_value, write
 from planted_details import CONFIG, LEDGER, PER_LABEL, STEPS, gradients, write_details
 
@@ -18,6 +20,8 @@ from analysis.page.norms import norm_windows
 from analysis.page.payload import payload
 from analysis.page.reliability import BINS, reliability
 from analysis.slices import SliceColumn, slice_columns
+from dpsgd.experiment.options import config_folder
+from dpsgd.python import resolved
 
 VALUES = [None, True, False, 0, 1, 3.0, 1e-05, "8", "tanh", "null", "true", "inf", "", "two words",
           "it's", "a\\", "a\\'b", "$HOME", "`x`", "猫", "a/b.c", "x=y", "a,b", [128, "8"],
@@ -61,6 +65,26 @@ def test_the_command_names_every_setting_of_the_result(tmp_path):
     for word in ("clip.norm=1.0", "data.class='8'", "model.hidden=[128]", "seed=0", "delta=null"):
         assert word in said
     assert not [word for word in said if word.startswith(("runs_dir", "tracker"))]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"clip": "automatic", "clip.norm": 1e-5, "data": "digits", "seed": 3},
+        {"clip": "per_layer", "slices": "table", "unit_name": "a 'b' $c", "noise_multiplier": 1.5},
+        {"mechanism": "neither", "model": "cnn", "data.class": "4", "telemetry": "off"},
+    ],
+    ids=str,
+)
+def test_the_command_composes_the_configuration_it_was_read_from(settings):
+    config = resolved(settings)
+    with initialize_config_dir(str(config_folder("conf")), version_base="1.3"):
+        again = compose("config", overrides=list(overrides(config)))
+    found = OmegaConf.to_container(again, resolve=True)
+    assert isinstance(found, dict)
+    for key, value in config.items():
+        if key not in ("runs_dir", "tracker", "hydra", "sweep", "device"):
+            assert found[key] == value
 
 
 def test_parts_within_parts_are_added_where_the_option_lacks_them():
