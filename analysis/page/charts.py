@@ -41,7 +41,7 @@ def map_chart() -> alt.LayerChart:
         "y2": alt.Y2("y2:Q"),
     }
     rect = tiles.mark_rect(cursor="pointer", aria=False, cornerRadius=2).encode(
-        **box, color=alt.Color("fill:N", scale=None), opacity=_when_row(1.0, 0.35)
+        **box, color=alt.Color("fill:N", scale=None), opacity=_when_row(1.0, 0.72)
     )
     numbers = (
         tiles.transform_filter("datum.text != ''")
@@ -51,7 +51,7 @@ def map_chart() -> alt.LayerChart:
             y=alt.Y("ym:Q", scale=None, axis=None),
             text="text:N",
             color=alt.Color("ink:N", scale=None),
-            opacity=_when_row(1.0, 0.5),
+            opacity=_when_row(1.0, 0.8),
         )
     )
     cursor = (

@@ -86,7 +86,7 @@ def test_a_click_opens_the_cell(page):
         page.locator("#map .layer_0_marks path").nth(SLICES + 1).click(position=CORNER)
     assert page.text_content("#panel-title").startswith("flat, C = 0.3 · rarity head (n 9")
     ledger = page.text_content("#panel-ledger")
-    for word in ("3 (PLD, δ = 0.0001, unit record)", "RDP 3.35",
+    for word in ("2.999 (PLD, δ = 0.0001, unit record)", "RDP 3.349",
                  "Not covered by ε (2)"):  # fmt: skip
         assert word in ledger
     assert "diagnostic, not private" in page.text_content("#norms-about")

@@ -142,7 +142,7 @@
       ["signal_to_noise", "signal to noise there, in one step", plain(found.signal_to_noise)],
       ["rare_after", `signal to noise along the rare direction, summed over ${grouped(setting.steps)} steps`, plain(found.rare_after)],
       ["epsilon", "rough ε (small q, Rényi; δ = 1e-6, unit record): for intuition, no bound", plain(found.epsilon)],
-      ["certified", `certified ε (${table.accountant.toUpperCase()}, δ = 1e-6, unit record, add or remove one; N = 50,000)`, real === null ? "> 50" : plain(real)],
+      ["certified", `certified ε (${table.accountant.toUpperCase()}, δ = 1e-6, unit record, add or remove one; N = 50,000)`, real === null ? "> 50" : String(real)],
     ];
     A.byId("readouts").replaceChildren(...entries.map(([key, text, value, kind]) =>
       make("div", { class: kind || "", "data-key": key, "data-value": String(key === "certified" ? real : found[key]) }, make("dt", {}, text), make("dd", {}, value))));

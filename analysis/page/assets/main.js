@@ -30,7 +30,7 @@
   const draw = () => { A.map.draw(); A.curves.draw(); A.panel.draw(); };
 
   A.listeners.push((what) => {
-    if (what === "family") { lede(); foot(); A.lab.build(); A.lab.draw(); }
+    if (what === "family") { A.map.cursor.row = A.map.cursor.column = 0; lede(); foot(); A.lab.build(); A.lab.draw(); }
     draw();
   });
   A.byId("filters").open = window.innerWidth > 760;

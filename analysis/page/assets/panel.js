@@ -121,9 +121,9 @@
     const unit = found.unit_name && found.unit_name !== found.unit ? `${found.unit} (${found.unit_name})` : found.unit;
     const delta = found.delta === null ? "not stated" : String(found.delta);
     const pairs = found.private ? [
-      ["ε", `${A.long(found.epsilon)} (${(found.certified_by || "?").toUpperCase()}, δ = ${delta}, unit ${unit})`],
+      ["ε", `${found.epsilon} (${(found.certified_by || "?").toUpperCase()}, δ = ${delta}, unit ${unit})`],
       ["other accountants", Object.entries(found.accountants).filter(([name]) => name !== found.certified_by)
-        .map(([name, epsilon]) => `${name.toUpperCase()} ${epsilon === null ? "∞" : A.long(epsilon)}`).join(", ") || "–"],
+        .map(([name, epsilon]) => `${name.toUpperCase()} ${epsilon === null ? "∞" : epsilon}`).join(", ") || "–"],
     ] : [["ε", "∞: not private"]];
     pairs.push(["neighbours by", (found.relation || "").replaceAll("_", " ")],
       ["noise multiplier σ", A.long(found.sigma)], ["steps", String(found.steps ?? "–")],
