@@ -95,7 +95,9 @@ def opened(browser: Any) -> Iterator[Callable[..., Any]]:
 @pytest.fixture(scope="module")
 def _kept_open(browser: Any, usual: Path) -> Iterator[tuple[Opener, Any]]:
     opener = Opener(browser)
-    yield opener, opener(usual)
+    page = opener(usual)
+    assert opener.faults == []
+    yield opener, page
     opener.close()
 
 
