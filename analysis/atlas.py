@@ -21,6 +21,7 @@ from analysis.cells import CellTable, LeftOut, one_row_each, read_cells
 from analysis.conditions import conditions
 from analysis.figures import map as map_figure
 from analysis.lettering import without_font
+from analysis.page.document import write_page
 from analysis.rows import row_table
 from analysis.table import unpaired
 from analysis.wording import counted, epsilon_text, plain_number
@@ -36,6 +37,7 @@ What is written, below the output folder:
   figures/map.png   rule and threshold by slice: kept, clip fraction, recall
   figures/map.svg   the same, for print
   figures/map.csv   its rows, with every setting that differs between them
+  atlas.html        the same to explore, and the lab: one file that needs no network
 With more than one data set or model, each has a map of its own
 (map-<data>-<model>-2.png), and map.png is the one with the most cells.
 
@@ -53,6 +55,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _say(sys.stderr, f"atlas: {options.runs}: {_none_finished(cells.left_out)}")
             return 2
         files = write_atlas(cells.table, out)
+        left_out = [(entry.folder, entry.reason) for entry in cells.left_out]
+        files.append(
+            write_page(cells.table, out, runs=options.runs, findings=(), left_out=left_out)
+        )
     except OSError as error:
         _say(sys.stderr, f"atlas: {error}")
         return 2
@@ -97,7 +103,7 @@ def summary(cells: CellTable, files: Iterable[Path], out: Path) -> str:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m analysis.atlas",
-        description="Write the atlas of a runs folder: a tidy table and the map.",
+        description="Write the atlas of a runs folder: a tidy table, the map and a page.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
