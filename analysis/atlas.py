@@ -19,8 +19,10 @@ import pandas as pd
 from analysis import schema, style
 from analysis.cells import CellTable, LeftOut, one_row_each, read_cells
 from analysis.conditions import conditions
+from analysis.drawing import figures
 from analysis.figures import map as map_figure
 from analysis.lettering import without_font
+from analysis.lines import families
 from analysis.rows import row_table
 from analysis.table import unpaired
 from analysis.wording import counted, epsilon_text, plain_number
@@ -33,11 +35,18 @@ failed or unreadable are left out, and named.
 
 What is written, below the output folder:
   cells.parquet     one row per run, split, slice and metric, with every setting
-  figures/map.png   rule and threshold by slice: kept, clip fraction, recall
-  figures/map.svg   the same, for print
-  figures/map.csv   its rows, with every setting that differs between them
-With more than one data set or model, each has a map of its own
-(map-<data>-<model>-2.png), and map.png is the one with the most cells.
+  figures/          each figure as .png, .svg and .pdf:
+    map             rule and threshold by slice: kept, clip fraction, recall;
+                    map.csv: its rows, with every setting that differs
+    norms           gradient norms before and after clipping
+    tail_curves     recall and accuracy of what is rare, against C
+    attribution     the fall from the baseline: clipping, noise, both
+    calibration     reliability of head and tail, ECE by slice
+    utility         mean and tail, down the ladder of ε; accountants compared
+    updates         bias and noise of the update, over training and against C
+    stability       spread over seeds, and churn
+With more than one data set or model, each has figures of its own
+(map-<data>-<model>-2.png), and map.png is of the one with the most cells.
 
 Exit code: 0 written, 2 no such folder, no finished cell, or nothing written.
 """
@@ -52,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if cells.table.empty:
             _say(sys.stderr, f"atlas: {options.runs}: {_none_finished(cells.left_out)}")
             return 2
-        files = write_atlas(cells.table, out)
+        files = write_atlas(cells.table, options.runs, out)
     except OSError as error:
         _say(sys.stderr, f"atlas: {error}")
         return 2
@@ -60,21 +69,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def write_atlas(table: pd.DataFrame, out: Path) -> list[Path]:
-    """Write the table and every figure below ``out``; return the files."""
+def write_atlas(table: pd.DataFrame, runs: Path, out: Path) -> list[Path]:
+    """Write the table and every figure below ``out``; return the files.
+
+    The larger files of the cells are read from their folders below ``runs``.
+    """
     out.mkdir(parents=True, exist_ok=True)
     files = [out / "cells.parquet"]
     table.to_parquet(files[0], index=False)
-    runs = one_row_each(table)
-    sizes = Counter(sorted(zip(runs["data"], runs["model"], strict=True)))
-    for place, ((data, model), _) in enumerate(sizes.most_common()):
-        part = table.loc[(table["data"] == data) & (table["model"] == model), :]
-        # The number keeps names apart that differ in illegal letters only.
-        stem = f"map-{_legal(data)}-{_legal(model)}-{place + 1}" if place else "map"
-        files += style.save(map_figure.figure(part), out / "figures", stem, f"{data}, {model}")
-        files.append(out / "figures" / f"{stem}.csv")
-        row_table(part).to_csv(files[-1], index=False, encoding="utf-8")
-    return files
+    return [*files, *_maps(table, out / "figures"), *_figures(table, runs, out / "figures")]
 
 
 def summary(cells: CellTable, files: Iterable[Path], out: Path) -> str:
@@ -94,10 +97,35 @@ def summary(cells: CellTable, files: Iterable[Path], out: Path) -> str:
     return "\n".join([*lines, *_wrapped("written", ", ".join(relative)), f"{'below':<13}{out}"])
 
 
+def _maps(table: pd.DataFrame, folder: Path) -> list[Path]:
+    files: list[Path] = []
+    cells = one_row_each(table)
+    sizes = Counter(sorted(zip(cells["data"], cells["model"], strict=True)))
+    for place, ((data, model), _) in enumerate(sizes.most_common()):
+        part = table.loc[(table["data"] == data) & (table["model"] == model), :]
+        # The number keeps names apart that differ in illegal letters only.
+        stem = f"map-{_legal(data)}-{_legal(model)}-{place + 1}" if place else "map"
+        files += style.save(map_figure.figure(part), folder, stem, f"{data}, {model}")
+        files.append(folder / f"{stem}.csv")
+        row_table(part).to_csv(files[-1], index=False, encoding="utf-8")
+    return files
+
+
+def _figures(table: pd.DataFrame, runs: Path, folder: Path) -> list[Path]:
+    files: list[Path] = []
+    for place, part in enumerate(families(table)):
+        data, model = part["data"].iloc[0], part["model"].iloc[0]
+        end = f"-{_legal(data)}-{_legal(model)}-{place + 1}" if place else ""
+        for drawn in figures(part, runs):
+            stem = f"{drawn.name}{end}"
+            files += style.save(drawn.figure, folder, stem, f"{drawn.name}: {data}, {model}")
+    return files
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m analysis.atlas",
-        description="Write the atlas of a runs folder: a tidy table and the map.",
+        description="Write the atlas of a runs folder: a tidy table and its figures.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -17,6 +17,7 @@ from analysis.slices import SliceColumn
 
 MOST = 22
 _GAP = 0.5
+_NARROW = 0.36
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def slice_axis(columns: Sequence[SliceColumn], inches: float) -> SliceAxis:
     for before, after in zip(kinds, kinds[1:], strict=False):
         at.append(at[-1] + 1 + (_GAP if before != after else 0))
     room = inches / (at[-1] + 1)
-    names = tuple(slice_name(column, min(room, 1.2) - 0.03) for column in shown)
+    names = tuple(slice_name(column, min(room, 1.2)) for column in shown)
     return SliceAxis(shown, np.array(at), names, inches, len(columns) - len(shown))
 
 
@@ -61,10 +62,11 @@ def draw_slices(axes: Axes, slices: SliceAxis, n: Sequence[int] | None, *, names
     """
     axes.set_xlim(-0.6, slices.at[-1] + 0.6)
     axes.set_xticks([])
+    narrow = slices.inches / (slices.at[-1] + 1) < _NARROW
     for place, (x, column) in enumerate(zip(slices.at, slices.columns, strict=True)):
         if column.tail:
             axes.axvspan(x - 0.5, x + 0.5, color=style.TAIL, alpha=0.09, linewidth=0, zorder=0)
-        number = _counted(column) if n is None else _short(n[place])
+        number = _counted(column, narrow) if n is None else _short(n[place], narrow)
         axes.annotate(number, (x, 1), xycoords=axes.get_xaxis_transform(), xytext=(0, 2),
                       textcoords="offset points", ha="center", va="bottom", gid="n",
                       fontsize=style.TEXT - (len(number) > 6), color=style.MUTED)  # fmt: skip
@@ -102,12 +104,14 @@ def _first(column: SliceColumn) -> tuple[int, int]:
     return (0 if leads else 1, -column.n_high)
 
 
-def _counted(column: SliceColumn) -> str:
-    low, high = _short(column.n_low), _short(column.n_high)
+def _counted(column: SliceColumn, narrow: bool) -> str:
+    low, high = _short(column.n_low, narrow), _short(column.n_high, narrow)
     return high if low == high else f"{low}–{high}"
 
 
-def _short(n: int) -> str:
-    if n < 10_000:
+def _short(n: int, narrow: bool) -> str:
+    if n < (1000 if narrow else 10_000):
         return str(n)
+    if n < 9950:
+        return f"{n / 1e3:.1f}k"
     return f"{n / 1e3:.0f}k" if n < 999_500 else f"{n / 1e6:.1f}M"

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter, NullLocator
 
 from analysis import style
 from analysis.figures import common_words
+from analysis.figures.scales import thresholds
 from analysis.figures.sheet import Entry, label, legend, legend_height, note, page, panel
 from analysis.lines import Family, Line, family
 from analysis.measures import Measure, over_conditions, overall, rare_recall
@@ -55,8 +53,7 @@ def _panel(axes: Axes, cells: Family, title: str, measure: Measure | None) -> No
         note(axes, f"{title}: no cell has a value")
         return
     found = over_conditions(measure.values, cells.named)
-    axes.set(xscale="log", ylim=(-0.02, 1.02))
-    norms = sorted({n for line in cells.lines for n in line.norms if np.isfinite(n) and n > 0})
+    axes.set_ylim(-0.02, 1.02)
     for place, line in enumerate(cells.lines):
         _line(axes, cells, line, place, measure, found)
     for chosen in cells.baselines():
@@ -65,7 +62,7 @@ def _panel(axes: Axes, cells: Family, title: str, measure: Measure | None) -> No
         axes.axhline(row["mean"], linewidth=1.1, gid="baseline", **looks)
         if np.isfinite(row["lo"]):
             axes.axhspan(row["lo"], row["hi"], color=style.MUTED, alpha=0.12, linewidth=0)
-    _thresholds(axes, norms)
+    thresholds(axes, [norm for line in cells.lines for norm in line.norms], right=2.6)
     _examples(axes, measure)
     label(axes, x="clipping threshold C (norm)", y=f"share right ({measure.n_text})")
 
@@ -96,19 +93,6 @@ def _line(
         axes.plot([best], [rows.loc[line.best, "mean"]], marker="o", markersize=9, linestyle="",
                   markerfacecolor="none", markeredgecolor=looks["color"], markeredgewidth=1.1,
                   gid=f"best of {line.name}", zorder=4)  # fmt: skip
-
-
-def _thresholds(axes: Axes, norms: Sequence[float]) -> None:
-    if not norms:
-        axes.set_xticks([])
-        return
-    shown = list(norms)
-    while len(shown) > 7:
-        shown = shown[::2]
-    axes.set_xlim(min(norms) / 1.5, max(norms) * 2.6)
-    axes.set_xticks(shown, [f"{norm:g}" for norm in shown])
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _examples(axes: Axes, measure: Measure) -> None:
