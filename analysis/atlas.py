@@ -19,13 +19,17 @@ import pandas as pd
 from analysis import schema, style
 from analysis.cells import CellTable, LeftOut, one_row_each, read_cells
 from analysis.conditions import conditions
-from analysis.drawing import figures
+from analysis.drawing import FIGURES, figures
 from analysis.figures import map as map_figure
 from analysis.lettering import without_font
 from analysis.lines import families
 from analysis.rows import row_table
+from analysis.sweeps import sweep_keys
 from analysis.table import unpaired
 from analysis.wording import counted, epsilon_text, plain_number
+
+NAMES = ("map", *FIGURES)
+"""Every figure."""
 
 _COLUMNS = 80
 _NAMED = 20
@@ -57,11 +61,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     out: Path = options.out or options.runs / "atlas"
     try:
-        cells = read_cells(options.runs)
+        keys = None if options.sweep is None else sweep_keys(options.runs, options.sweep)
+        cells = read_cells(options.runs, keys)
         if cells.table.empty:
             _say(sys.stderr, f"atlas: {options.runs}: {_none_finished(cells.left_out)}")
             return 2
-        files = write_atlas(cells.table, options.runs, out)
+        files = write_atlas(cells.table, options.runs, out, options.figures)
     except OSError as error:
         _say(sys.stderr, f"atlas: {error}")
         return 2
@@ -69,15 +74,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def write_atlas(table: pd.DataFrame, runs: Path, out: Path) -> list[Path]:
-    """Write the table and every figure below ``out``; return the files.
+def write_atlas(
+    table: pd.DataFrame, runs: Path, out: Path, names: Sequence[str] = NAMES
+) -> list[Path]:
+    """Write the table and the figures ``names`` below ``out``; return the files.
 
     The larger files of the cells are read from their folders below ``runs``.
     """
     out.mkdir(parents=True, exist_ok=True)
     files = [out / "cells.parquet"]
     table.to_parquet(files[0], index=False)
-    return [*files, *_maps(table, out / "figures"), *_figures(table, runs, out / "figures")]
+    folder = out / "figures"
+    files += _maps(table, folder) if "map" in names else []
+    return [*files, *_figures(table, runs, folder, [name for name in names if name != "map"])]
 
 
 def summary(cells: CellTable, files: Iterable[Path], out: Path) -> str:
@@ -93,8 +102,7 @@ def summary(cells: CellTable, files: Iterable[Path], out: Path) -> str:
     boxes = without_font("".join(table["slice"].unique()))
     if boxes:
         lines += _wrapped("fonts", f"no installed font has {boxes}: drawn as boxes")
-    relative = [str(file.relative_to(out)) for file in files]
-    return "\n".join([*lines, *_wrapped("written", ", ".join(relative)), f"{'below':<13}{out}"])
+    return "\n".join([*lines, *_wrapped("written", _names_of(files, out)), f"{'below':<13}{out}"])
 
 
 def _maps(table: pd.DataFrame, folder: Path) -> list[Path]:
@@ -111,12 +119,12 @@ def _maps(table: pd.DataFrame, folder: Path) -> list[Path]:
     return files
 
 
-def _figures(table: pd.DataFrame, runs: Path, folder: Path) -> list[Path]:
+def _figures(table: pd.DataFrame, runs: Path, folder: Path, names: Sequence[str]) -> list[Path]:
     files: list[Path] = []
-    for place, part in enumerate(families(table)):
+    for place, part in enumerate(families(table) if names else ()):
         data, model = part["data"].iloc[0], part["model"].iloc[0]
         end = f"-{_legal(data)}-{_legal(model)}-{place + 1}" if place else ""
-        for drawn in figures(part, runs):
+        for drawn in figures(part, runs, names):
             stem = f"{drawn.name}{end}"
             files += style.save(drawn.figure, folder, stem, f"{drawn.name}: {data}, {model}")
     return files
@@ -130,8 +138,19 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("runs", type=Path, help="the folder that holds <run_key>/cell.json")
+    parser.add_argument("--sweep", metavar="NAME", help="only the cells of runs/sweeps/NAME.json")
+    parser.add_argument("--figures", type=_names, default=NAMES, metavar="NAME,...",
+                        help="only these figures")  # fmt: skip
     parser.add_argument("--out", type=Path, metavar="DIR", help="where to write (RUNS/atlas)")
     return parser
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(name for name in text.split(",") if name)
+    unknown = [name for name in names if name not in NAMES]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no figure {unknown[0]!r}; there are {', '.join(NAMES)}")
+    return names
 
 
 def _none_finished(left_out: tuple[LeftOut, ...]) -> str:
@@ -168,6 +187,14 @@ def _privacy(runs: pd.DataFrame) -> str:
         texts.append(f"{guarantee}: {counted(len(cells), 'cell')}")
     others = len(runs) - len(private)
     return "; ".join([*texts, *([f"{others} not private"] if others else [])])
+
+
+def _names_of(files: Iterable[Path], out: Path) -> str:
+    """Return the files, those that differ in their ending only as one: ``map.png .svg .pdf``."""
+    endings: dict[Path, list[str]] = {}
+    for file in files:
+        endings.setdefault(file.relative_to(out).with_suffix(""), []).append(file.suffix)
+    return ", ".join(f"{stem}{' '.join(found)}" for stem, found in endings.items())
 
 
 def _wrapped(head: str, text: str) -> list[str]:

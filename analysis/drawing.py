@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -12,7 +12,13 @@ from matplotlib.figure import Figure
 
 from analysis import run_files
 from analysis.figures import (
-    attribution, calibration, norms, stability, tail_curves, updates, utility,
+    attribution,
+    calibration,
+    norms,
+    stability,
+    tail_curves,
+    updates,
+    utility,
 )  # fmt: skip
 
 
@@ -50,13 +56,13 @@ FIGURES = ("norms", "tail_curves", "attribution", "calibration", "utility", "upd
 """Every figure but the map, in the order in which they are read."""
 
 
-def figures(table: pd.DataFrame, runs: Path) -> Iterator[Drawn]:
-    """Draw every figure of cells that agree in data, model, slices and owners.
+def figures(table: pd.DataFrame, runs: Path, names: Iterable[str] = FIGURES) -> Iterator[Drawn]:
+    """Draw the figures ``names`` of cells that agree in data, model, slices and owners.
 
     ``runs`` holds the folders of the runs; of their larger files only those are read that a figure
     wants. A file that is missing is said in the figure.
     """
-    for name in FIGURES:
+    for name in names:
         if name in _OF_TABLE:
             yield Drawn(name, _OF_TABLE[name](table))
             continue

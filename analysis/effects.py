@@ -18,7 +18,7 @@ _CLIP, _NOISE = "clip_only", "noise_only"
 def partners(table: pd.DataFrame, named: pd.DataFrame) -> pd.DataFrame:
     """Return the private cells with the run keys of their diagnostics.
 
-    Columns: ``run_key``, ``condition``, ``replicate``, ``clip_only``, ``noise_only`` and ``neither``
+    Columns: ``run_key``, ``condition``, ``replicate``, ``clip_only``, ``noise_only``, ``neither``
     (the baseline of the seed). Missing where such a cell is not in the table. A diagnostic belongs
     to a private cell if rule, C, seed and settings agree; of noise_only the ε that its σ was solved
     for has to agree too, which clip_only does not use.
@@ -32,9 +32,7 @@ def partners(table: pd.DataFrame, named: pd.DataFrame) -> pd.DataFrame:
     for mechanism, also in ((_CLIP, []), (_NOISE, ["budget"])):
         own = cells.loc[cells["mechanism"] == mechanism, [*by, "budget", "run_key"]]
         own = own.drop_duplicates([*by, *also])[[*by, *also, "run_key"]]
-        found = found.merge(
-            own.rename(columns={"run_key": mechanism}), on=[*by, *also], how="left"
-        )
+        found = found.merge(own.rename(columns={"run_key": mechanism}), on=[*by, *also], how="left")
     known = found["baseline_key"].isin(set(cells["run_key"]))
     found = found.assign(neither=found["baseline_key"].where(known))
     return found[["run_key", "condition", "replicate", _CLIP, _NOISE, "neither"]]

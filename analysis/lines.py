@@ -111,7 +111,11 @@ class Family:
         rows = self.named.loc[self.named["part"] == "baseline"].drop_duplicates("condition")
         several = len(rows) > 1
         return [
-            Chosen(", ".join(["baseline (not private)", *(settings if several else ())]), int(condition), None)
+            Chosen(
+                ", ".join(["baseline (not private)", *(settings if several else ())]),
+                int(condition),
+                None,
+            )
             for condition, settings in zip(rows["condition"], rows["settings"], strict=True)
         ]
 

@@ -57,7 +57,7 @@ def over_conditions(values: pd.Series, named: pd.DataFrame) -> pd.DataFrame:
 
     ``lo`` and ``hi`` are the 95 % interval of the mean over seeds, by Student's t.
     """
-    rows = named.assign(value=named["run_key"].map(values))
+    rows = named.assign(value=named["run_key"].map(values.to_dict()).astype("float64"))
     rows = rows.assign(replicate=rows["replicate"].where(rows["value"].notna()))
     found = rows.groupby("condition").agg(
         mean=("value", "mean"), sd=("value", "std"), seeds=("replicate", "nunique")

@@ -13,7 +13,7 @@ _FEWEST = 5
 def reliability(predictions: pd.DataFrame, bins: int = BINS) -> pd.DataFrame:
     """Return one row a bin of confidence, ((b−1)/B, b/B], over all runs of ``predictions``.
 
-    Columns: ``confidence`` and ``accuracy``, means of the predictions in the bin; ``lo`` and ``hi``,
+    Columns: ``confidence`` and ``accuracy``, means of the predictions in the bin; ``lo``, ``hi``,
     the 95 % interval of accuracy, by a bootstrap over examples (the runs share them); ``n``,
     predictions, and ``examples``, different examples. Empty bins have NaN and n = 0; an interval
     needs 5 examples.

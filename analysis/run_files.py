@@ -17,9 +17,7 @@ _THREADS = 8
 _UNREADABLE = (OSError, pa.ArrowException, ValueError, KeyError)
 
 
-def telemetry(
-    runs: Path, keys: Iterable[str], stats: Sequence[str] | None = None
-) -> pd.DataFrame:
+def telemetry(runs: Path, keys: Iterable[str], stats: Sequence[str] | None = None) -> pd.DataFrame:
     """Return the columns of ``schema.TELEMETRY`` and ``run_key``; ``stats`` limits the rows.
 
     Runs without a readable file have no rows.

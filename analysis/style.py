@@ -86,7 +86,12 @@ def series(place: int) -> dict[str, Any]:
     return {**looks, "linestyle": _DASHES[(place + place // 7) % 4]}
 
 
-BASELINE: dict[str, Any] = {"color": "#5f5f5f", "marker": "*", "linestyle": (0, (3, 2)), "markersize": 6}
+BASELINE: dict[str, Any] = {
+    "color": "#5f5f5f",
+    "marker": "*",
+    "linestyle": (0, (3, 2)),
+    "markersize": 6,
+}
 """How the baseline is drawn beside lines of rules."""
 
 

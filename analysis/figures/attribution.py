@@ -14,7 +14,15 @@ from analysis.effects import EFFECTS, FALL, effects, partners
 from analysis.figures import common_words
 from analysis.figures.marks import estimates, offsets
 from analysis.figures.sheet import (
-    WIDE, Entry, label, legend, legend_height, note, page, panel, write_title,
+    WIDE,
+    Entry,
+    label,
+    legend,
+    legend_height,
+    note,
+    page,
+    panel,
+    write_title,
 )  # fmt: skip
 from analysis.figures.slice_axis import SliceAxis, draw_slices, slice_axis
 from analysis.interval import t_interval_of
@@ -103,9 +111,7 @@ def _by_norm(
         label(axes, x="clipping threshold C (norm)")
 
 
-def _bars(
-    axes: Axes, at: np.ndarray, parts: Sequence[dict[str, np.ndarray]], each: bool
-) -> None:
+def _bars(axes: Axes, at: np.ndarray, parts: Sequence[dict[str, np.ndarray]], each: bool) -> None:
     """Draw the effects in points. ``each``: one part of one column a place; else one of all."""
     axes.axhline(0, color=style.INK, linewidth=0.7, zorder=3)
 
@@ -165,12 +171,14 @@ def _caption(
     conditions = common_words.all_conditions(cells)
     own = [
         "Recall on the test split (n examples a slice; shaded: the tail), in percentage points."
-        " Clipping: baseline − clip only; noise: baseline − noise only; interaction: the rest of the"
-        " fall, baseline − private cell; below 0 is a gain",
+        " Clipping: baseline − clip only; noise: baseline − noise only; interaction: the rest of"
+        " the fall, baseline − private cell; below 0 is a gain",
         "Paired by rule, C and seed; the baseline has a learning rate of its own, so that what"
         " another one does counts as clipping and as noise",
         common_words.best(chosen),
-        common_words.seeds(cells, conditions, f"Bars: mean; lines, cut at the frame: {common_words.STUDENT},"),
+        common_words.seeds(
+            cells, conditions, f"Bars: mean; lines, cut at the frame: {common_words.STUDENT},"
+        ),
         _incomplete(pairs, conditions),
         common_words.at_most(cells.lines, _MOST),
         slices.words,

@@ -14,7 +14,15 @@ from analysis import style
 from analysis.figures import common_words
 from analysis.figures.marks import estimates, offsets
 from analysis.figures.sheet import (
-    WIDE, Entry, label, legend, legend_height, note, page, panel, write_title,
+    WIDE,
+    Entry,
+    label,
+    legend,
+    legend_height,
+    note,
+    page,
+    panel,
+    write_title,
 )  # fmt: skip
 from analysis.figures.slice_axis import SliceAxis, draw_slices, slice_axis
 from analysis.interval import t_interval_of
@@ -119,12 +127,10 @@ def _reliability(
                   gid="n")  # fmt: skip
 
 
-def _curve(
-    axes: Axes, counts: Axes, part: pd.DataFrame, name: str, looks: dict[str, Any]
-) -> None:
+def _curve(axes: Axes, counts: Axes, part: pd.DataFrame, name: str, looks: dict[str, Any]) -> None:
     found = reliability(part)
     told = found.loc[found["lo"].notna(), :]
-    few = found.loc[found["lo"].isna(), :]
+    few = found.loc[found["lo"].isna() & (found["n"] > 0), :]
     axes.plot(told["confidence"], told["accuracy"], linewidth=1, gid=name, markersize=3.4,
               zorder=3, clip_on=False, **looks)  # fmt: skip
     axes.vlines(told["confidence"], told["lo"], told["hi"], color=looks["color"], linewidth=0.9)

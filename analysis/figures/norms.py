@@ -15,7 +15,15 @@ from analysis.figures import common_words
 from analysis.figures.norm_lines import draw_lines
 from analysis.figures.scales import logarithmic
 from analysis.figures.sheet import (
-    WIDE, Entry, label, legend, legend_height, note, page, panel, write_title,
+    WIDE,
+    Entry,
+    label,
+    legend,
+    legend_height,
+    note,
+    page,
+    panel,
+    write_title,
 )  # fmt: skip
 from analysis.figures.slice_axis import SliceAxis, draw_slices, slice_axis
 from analysis.lines import Chosen, Family, family
@@ -127,7 +135,8 @@ def _boxes(axes: Axes, window: pd.DataFrame, slices: SliceAxis, threshold: float
             _box(axes, x + offset, np.maximum(np.array(told, float), _FLOOR), looks, when)
             seeds = own.loc[own["stat"] == names[2], "value"].to_numpy(float)
             axes.plot([x + offset] * len(seeds), np.maximum(seeds, _FLOOR), linestyle="",
-                      marker=".", markersize=1.8, color=style.INK, zorder=4, gid="seeds")  # fmt: skip
+                      marker=".", markersize=1.8, color=style.INK, zorder=4,
+                      gid="seeds")  # fmt: skip
     draw_slices(axes, slices, n, names=True)
     if np.isfinite(threshold) and threshold > 0:
         axes.axhline(threshold, color=style.INK, linewidth=0.8, linestyle=(0, (2, 2)), gid="C")
@@ -173,9 +182,7 @@ def _entries() -> list[Entry]:
     ]
 
 
-def _caption(
-    cells: Family, chosen: Sequence[Chosen], rows: pd.DataFrame, slices: SliceAxis
-) -> str:
+def _caption(cells: Family, chosen: Sequence[Chosen], rows: pd.DataFrame, slices: SliceAxis) -> str:
     conditions = [each.condition for each in chosen]
     probed = "probe" if (rows["release"] == "public").any() else "training"
     own = [

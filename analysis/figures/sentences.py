@@ -16,7 +16,7 @@ _LR_SCALE = {
 
 
 def privacy(cells: pd.DataFrame, named: pd.DataFrame, others: str) -> str:
-    """Return every ε with its accountant, δ, unit and relation, and a sentence on all ``others``."""
+    """Return every ε with its accountant, δ, unit and relation, and a sentence on ``others``."""
     keys = named.loc[named["part"] == "private", "run_key"]
     private = cells.loc[cells["run_key"].isin(list(keys)), :]
     if private.empty:

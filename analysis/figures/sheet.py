@@ -65,7 +65,8 @@ def panel(
 def write_title(axes: Axes, title: str, pad: float = 4.0) -> None:
     """Write a panel's title above its left edge."""
     axes.set_title(title, loc="left", fontsize=style.HEADING, fontweight="bold", pad=pad,
-                   color=style.INK, parse_math=False, fontfamily=list(fonts_for(title)))  # fmt: skip
+                   color=style.INK, parse_math=False,
+                   fontfamily=list(fonts_for(title)))  # fmt: skip
 
 
 def label(axes: Axes, *, x: str = "", y: str = "") -> None:

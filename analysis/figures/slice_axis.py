@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,7 @@ def slice_axis(columns: Sequence[SliceColumn], inches: float) -> SliceAxis:
     shown = tuple(column for column in columns if column in order)
     kinds = [(column.kind, column.heading) for column in shown]
     at = [0.0]
-    for before, after in zip(kinds, kinds[1:], strict=False):
+    for before, after in pairwise(kinds):
         at.append(at[-1] + 1 + (_GAP if before != after else 0))
     room = inches / (at[-1] + 1)
     names = tuple(slice_name(column, min(room, 1.2)) for column in shown)
@@ -69,9 +69,10 @@ def draw_slices(axes: Axes, slices: SliceAxis, n: Sequence[int] | None, *, names
         number = _counted(column, narrow) if n is None else _short(n[place], narrow)
         axes.annotate(number, (x, 1), xycoords=axes.get_xaxis_transform(), xytext=(0, 2),
                       textcoords="offset points", ha="center", va="bottom", gid="n",
-                      fontsize=style.TEXT - (len(number) > 6), color=style.MUTED)  # fmt: skip
+                      fontsize=style.TEXT, color=style.MUTED)  # fmt: skip
     axes.annotate("n", (0, 1), xycoords="axes fraction", xytext=(-3, 2), fontsize=style.TEXT,
-                  textcoords="offset points", ha="right", va="bottom", color=style.MUTED)  # fmt: skip
+                  textcoords="offset points", ha="right", va="bottom",
+                  color=style.MUTED)  # fmt: skip
     if names:
         _names(axes, slices)
 

@@ -14,7 +14,15 @@ from analysis.churn import churn
 from analysis.figures import common_words
 from analysis.figures.marks import estimates, offsets
 from analysis.figures.sheet import (
-    WIDE, Entry, label, legend, legend_height, note, page, panel, write_title,
+    WIDE,
+    Entry,
+    label,
+    legend,
+    legend_height,
+    note,
+    page,
+    panel,
+    write_title,
 )  # fmt: skip
 from analysis.figures.slice_axis import SliceAxis, draw_slices, slice_axis
 from analysis.lines import Chosen, Family, family

@@ -73,7 +73,9 @@ def figure(table: pd.DataFrame, telemetry: pd.DataFrame) -> Figure:
         for row, group in enumerate([*groups, None]):
             for place, stat in enumerate(_STATS):
                 corner = (_LEFT + place * apart, top + row * (_HIGH + _DOWN))
-                title = f"{'abcd'[place]}{row + 1 if groups else ''}  {_titled(stat, group, groups)}"
+                title = (
+                    f"{'abcd'[place]}{row + 1 if groups else ''}  {_titled(stat, group, groups)}"
+                )
                 axes = panel(drawn, corner, size, title)
                 if group is None:
                     _over_norms(axes, cells, stat, rows)

@@ -68,7 +68,9 @@ def figure(table: pd.DataFrame, ledgers: pd.DataFrame) -> Figure:
             _ladder(axes, cells, ladder, measure, names)
         left = 1.05 if rungs > 1 else 4.15
         axes = panel(drawn, (left, second), (WIDE - left - 0.12, _HIGH))
-        draw_accountants(axes, cells.named, ledgers, f"{'d' if rungs > 1 else 'b'}  ε by accountant")
+        draw_accountants(
+            axes, cells.named, ledgers, f"{'d' if rungs > 1 else 'b'}  ε by accountant"
+        )
         return drawn
 
 
@@ -157,16 +159,14 @@ def _best(line: Line) -> int:
     return line.conditions[len(line.conditions) // 2] if line.best is None else line.best
 
 
-def _caption(
-    cells: Family, ladder: Sequence[Line], ledgers: pd.DataFrame, rungs: int
-) -> str:
+def _caption(cells: Family, ladder: Sequence[Line], ledgers: pd.DataFrame, rungs: int) -> str:
     conditions = [c for line in ladder for c in line.conditions]
     conditions += [chosen.condition for chosen in cells.baselines()]
     several = "b, c: every rule and ε at its best C by validation accuracy"
     own = [
         "Test split. a: a line a rule, joining its thresholds C in their order",
         several if rungs > 1 else "These cells have one ε, so there is no ladder of ε",
-        common_words.seeds(cells, conditions, f"Bars, cut at the frame, and bands: {common_words.STUDENT},"),
+        common_words.seeds(cells, conditions, f"Bars (cut at the frame), bands: {common_words.STUDENT},"),
         f"{'d' if rungs > 1 else 'b'}: what other accountants say of the same runs at the same δ:"
         " filled, upper bounds; hollow, estimates, which certify nothing; line: what certifies"
         if len(ledgers) else "",
