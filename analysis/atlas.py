@@ -26,6 +26,7 @@ from analysis.lines import families
 from analysis.rows import row_table
 from analysis.sweeps import sweep_keys
 from analysis.table import unpaired
+from analysis.thinning import for_map
 from analysis.wording import counted, epsilon_text, plain_number
 
 NAMES = ("map", *FIGURES)
@@ -113,7 +114,8 @@ def _maps(table: pd.DataFrame, folder: Path) -> list[Path]:
         part = table.loc[(table["data"] == data) & (table["model"] == model), :]
         # The number keeps names apart that differ in illegal letters only.
         stem = f"map-{_legal(data)}-{_legal(model)}-{place + 1}" if place else "map"
-        files += style.save(map_figure.figure(part), folder, stem, f"{data}, {model}")
+        drawn = map_figure.figure(*for_map(part))
+        files += style.save(drawn, folder, stem, f"{data}, {model}")
         files.append(folder / f"{stem}.csv")
         row_table(part).to_csv(files[-1], index=False, encoding="utf-8")
     return files

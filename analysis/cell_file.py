@@ -137,7 +137,7 @@ def _entries(name: str, column: list[Any]) -> list[Any]:
     found = set(map(type, column))
     if dtype == "string" and found <= {str}:
         return column
-    if dtype == "int64" and found == {int} and 0 <= min(column) and max(column) < 2**63:
+    if dtype == "int64" and found == {int} and min(column) >= 0 and max(column) < 2**63:
         return column
     if dtype == "float64" and found <= {float}:
         return column

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -20,11 +19,7 @@ from analysis.figures import (
     updates,
     utility,
 )  # fmt: skip
-
-
-class _Reading(Protocol):
-    def wanted(self, table: pd.DataFrame) -> list[str]: ...
-    def figure(self, table: pd.DataFrame, files: pd.DataFrame, /) -> Figure: ...
+from analysis.lines import Family, family
 
 
 @dataclass(frozen=True)
@@ -35,7 +30,7 @@ class Drawn:
     figure: Figure
 
 
-_OF_TABLE: dict[str, Callable[[pd.DataFrame], Figure]] = {
+_OF_TABLE: dict[str, Callable[[Family], Figure]] = {
     "tail_curves": tail_curves.figure,
     "attribution": attribution.figure,
 }
@@ -62,10 +57,11 @@ def figures(table: pd.DataFrame, runs: Path, names: Iterable[str] = FIGURES) -> 
     ``runs`` holds the folders of the runs; of their larger files only those are read that a figure
     wants. A file that is missing is said in the figure.
     """
+    cells = family(table)  # once for all of them: of many cells it takes a second
     for name in names:
         if name in _OF_TABLE:
-            yield Drawn(name, _OF_TABLE[name](table))
+            yield Drawn(name, _OF_TABLE[name](cells))
             continue
         module = _OF_FILES[name]
-        found = _READ[module.READS](runs, module.wanted(table))
-        yield Drawn(name, module.figure(table, found))
+        found = _READ[module.READS](runs, module.wanted(cells))
+        yield Drawn(name, module.figure(cells, found))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import pandas as pd
 
 from analysis.conditions import conditions
+from analysis.slices import SliceColumn, slice_columns
 from analysis.table import over_seeds
 
 CRITERION = ("validation", "all", "all", "accuracy")
@@ -58,7 +60,7 @@ def private_lines(table: pd.DataFrame, named: pd.DataFrame) -> list[Line]:
     for (rule, settings, epsilon), members in found.items():
         rated = [condition for condition in members if not math.isnan(score.get(condition, _NAN))]
         best = max(rated, key=score.__getitem__) if rated else None
-        norms = tuple(float(of_row["clip_norm"][condition]) for condition in members)
+        norms = tuple(float(of_row["clip_norm"][condition]) for condition in members)  # pyright: ignore[reportArgumentType]
         lines.append(Line(str(rule), settings, epsilon, tuple(members), norms, best))  # pyright: ignore[reportArgumentType]
     return _told_apart(lines)
 
@@ -93,6 +95,11 @@ class Family:
     epsilon: float
     lines: tuple[Line, ...]
 
+    @cached_property
+    def columns(self) -> list[SliceColumn]:
+        """The slices of the cells."""
+        return slice_columns(self.table)
+
     def keys(self, conditions: list[int]) -> list[str]:
         """Return the run keys of some conditions."""
         return list(self.named.loc[self.named["condition"].isin(conditions), "run_key"])
@@ -120,16 +127,18 @@ class Family:
         ]
 
 
-def family(table: pd.DataFrame) -> Family:
-    """Return the lines of cells that agree in data, model, slices and owners.
+def family(table: pd.DataFrame | Family) -> Family:
+    """Return the lines of cells that agree in data, model, slices and owners; a family as it is.
 
     Raises ``ValueError``: no cells, or cells of more than one family (``conditions``).
     """
+    if isinstance(table, Family):
+        return table
     if table.empty:
         raise ValueError("no cells to draw")
     named = conditions(table)
     setting = table[["data", "model"]].drop_duplicates()
-    if named["family"].nunique() > 1 or len(setting) > 1:
+    if named["family"].nunique() > 1 or len(setting) > 1:  # pyright: ignore[reportGeneralTypeIssues]
         raise ValueError("this figure needs cells of one data set, model, slices and owners")
     epsilon = main_epsilon(named)
     lines = lines_at(private_lines(table, named), epsilon)

@@ -57,7 +57,7 @@ def over_conditions(values: pd.Series, named: pd.DataFrame) -> pd.DataFrame:
 
     ``lo`` and ``hi`` are the 95 % interval of the mean over seeds, by Student's t.
     """
-    rows = named.assign(value=named["run_key"].map(values.to_dict()).astype("float64"))
+    rows = named.assign(value=named["run_key"].map(values.to_dict()).astype("float64"))  # pyright: ignore[reportArgumentType]
     rows = rows.assign(replicate=rows["replicate"].where(rows["value"].notna()))
     found = rows.groupby("condition").agg(
         mean=("value", "mean"), sd=("value", "std"), seeds=("replicate", "nunique")
@@ -90,4 +90,4 @@ def _measure(name: str, rows: pd.DataFrame) -> Measure | None:
     examples = rows.groupby("run_key")["n"].sum()
     half = ((rows["hi"] - rows["lo"]) / 2).to_numpy(float)
     half = float(half[np.isfinite(half)].mean()) if np.isfinite(half).any() else float("nan")
-    return Measure(name, values, (int(examples.min()), int(examples.max())), half)
+    return Measure(name, values, (int(examples.min()), int(examples.max())), half)  # pyright: ignore[reportArgumentType, reportAttributeAccessIssue, reportCallIssue]

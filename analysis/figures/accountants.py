@@ -37,12 +37,12 @@ def draw_accountants(axes: Axes, named: pd.DataFrame, ledgers: pd.DataFrame, tit
     middle = finite.groupby("accountant")["epsilon"].median()
     order = sorted(middle.index, key=lambda name: (bool(of_bound[name]), -float(middle[name])))
     shown = named.set_index("run_key")["shown_epsilon"]
-    keys = sorted(finite["run_key"].unique(), key=lambda key: float(shown[key]))
+    keys = sorted(finite["run_key"].unique(), key=lambda key: float(shown[key]))  # pyright: ignore[reportArgumentType]
     for place, key in enumerate(keys):
         own = finite.loc[finite["run_key"] == key].set_index("accountant")
-        _training(axes, own, order, _MARKERS[place % len(_MARKERS)], epsilon_text(shown[key]))
+        _training(axes, own, order, _MARKERS[place % len(_MARKERS)], epsilon_text(shown[key]))  # pyright: ignore[reportArgumentType]
     axes.set(xscale="log", ylim=(-0.6, len(order) + 0.1))
-    axes.set_yticks(range(len(order)), [_NAMES.get(name, name) for name in order])
+    axes.set_yticks(range(len(order)), [_NAMES.get(name, name) for name in order])  # pyright: ignore[reportArgumentType]
     logarithmic(axes.xaxis, axes.get_xlim(), most=9)
     axes.grid(axis="x", color=style.GRID, linewidth=0.6)
     label(axes, x="ε at the same δ")
@@ -52,7 +52,7 @@ def _training(axes: Axes, own: pd.DataFrame, order: list[str], marker: str, told
     certified = _certified(own)
     for accountant, row in own.iterrows():
         y = order.index(str(accountant))
-        face = style.INK if row["bound"] else style.PAPER
+        face = style.INK if row["bound"] else style.PAPER  # pyright: ignore[reportGeneralTypeIssues]
         axes.plot([row["epsilon"]], [y], marker=marker, color=style.INK, markersize=4.5, zorder=3,
                   markerfacecolor=face, gid=str(accountant))  # fmt: skip
     if np.isfinite(certified):

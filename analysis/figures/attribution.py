@@ -28,7 +28,7 @@ from analysis.figures.slice_axis import SliceAxis, draw_slices, slice_axis
 from analysis.interval import t_interval_of
 from analysis.lines import Chosen, Family, family
 from analysis.measures import by_slice
-from analysis.slices import SliceColumn, slice_columns
+from analysis.slices import SliceColumn
 
 _MOST = 6
 _LEFT, _HIGH, _APART = 0.55, 1.3, 0.47
@@ -42,19 +42,19 @@ _LOOKS = {
 _FALL_LOOKS = {"color": style.INK, "marker": "D", "markersize": 3.8}
 
 
-def figure(table: pd.DataFrame) -> Figure:
+def figure(table: pd.DataFrame | Family) -> Figure:
     """Draw the fall of recall by slice, split, of every rule at its best C; beside it, over C, that
     of the tail. ``table`` holds cells of one family with diagnostics beside the private cells.
     """
     with style.drawing():
         cells = family(table)
         chosen = cells.best()[:_MOST]
-        pairs = partners(table, cells.named)
-        found = slice_columns(table)
+        pairs = partners(cells.table, cells.named)
+        found = cells.columns
         slices = slice_axis(found, WIDE - _LEFT - _NARROW - 0.75)
         tail = _tail(found)
-        split = effects(by_slice(table, slices.columns, "recall"), pairs)
-        of_tail = effects(by_slice(table, [tail], "recall"), pairs)
+        split = effects(by_slice(cells.table, slices.columns, "recall"), pairs)
+        of_tail = effects(by_slice(cells.table, [tail], "recall"), pairs)
         entries = _entries()
         top = legend_height(entries) + 0.42
         rows = max(1, len(chosen))
@@ -140,7 +140,7 @@ def _limits(
     means = [0.0]
     for values in (*split.values(), *of_tail.values()):
         frame = pd.DataFrame(values[own]).groupby(pairs.loc[own, "condition"].to_numpy()).mean()
-        means += [float(v) for v in frame.to_numpy().ravel() if np.isfinite(v)]
+        means += [float(v) for v in frame.to_numpy().ravel() if np.isfinite(v)]  # pyright: ignore[reportArgumentType, reportAttributeAccessIssue]
     low, high = 100 * min(means), 100 * max(means)
     room = 0.3 * max(high - low, 5.0)
     return max(-120.0, low - room), min(120.0, high + room)

@@ -31,7 +31,7 @@ from analysis.lines import Chosen, Family, family
 from analysis.measures import by_slice
 from analysis.membership import membership
 from analysis.reliability import reliability
-from analysis.slices import SliceColumn, slice_columns
+from analysis.slices import SliceColumn
 
 READS = "predictions"
 _MOST = 6
@@ -43,13 +43,13 @@ _PARTS = {"head": {"color": style.HEAD, "marker": "s", "linestyle": (0, (5, 1.5)
 _CALIBRATED = {"color": "#a9a9a9", "hatch": ""}
 
 
-def wanted(table: pd.DataFrame) -> list[str]:
+def wanted(table: pd.DataFrame | Family) -> list[str]:
     """Return the run keys of which ``figure`` wants predictions."""
     cells = family(table)
     return cells.keys([chosen.condition for chosen in _chosen(cells)])
 
 
-def figure(table: pd.DataFrame, predictions: pd.DataFrame) -> Figure:
+def figure(table: pd.DataFrame | Family, predictions: pd.DataFrame) -> Figure:
     """Draw reliability diagrams of head and tail, and ECE by slice, of every rule at its best C.
 
     ``table`` holds cells of one family; ``predictions`` is what ``run_files`` read of ``wanted``.
@@ -57,7 +57,7 @@ def figure(table: pd.DataFrame, predictions: pd.DataFrame) -> Figure:
     with style.drawing():
         cells = family(table)
         chosen = _chosen(cells)
-        columns = slice_columns(table)
+        columns = cells.columns
         slices = slice_axis(columns, WIDE - _LEFT - 0.1)
         entries = [Entry(name, dict(looks)) for name, looks in _PARTS.items()]
         entries.append(Entry("calibrated", {"color": style.MUTED, "marker": "", "linewidth": 0.8}))
@@ -78,7 +78,7 @@ def figure(table: pd.DataFrame, predictions: pd.DataFrame) -> Figure:
             name = f"{'abcdefgh'[place]}  {shorten(each.name, square - 0.15, style.HEADING)}"
             axes, counts = _square(drawn, corner, square, first=place % across == 0)
             write_title(axes, name, 14)
-            _reliability(axes, counts, own, columns)
+            _reliability(axes, counts, own, columns)  # pyright: ignore[reportArgumentType]
         legend(drawn, second - 0.24, of_ece)
         axes = panel(drawn, (_LEFT, third), (slices.inches, _HIGH))
         title = f"{'abcdefgh'[len(chosen)]}  Expected calibration error (ECE) by slice"

@@ -27,7 +27,6 @@ from analysis.figures.sheet import (
 )  # fmt: skip
 from analysis.figures.slice_axis import SliceAxis, draw_slices, slice_axis
 from analysis.lines import Chosen, Family, family
-from analysis.slices import slice_columns
 
 READS = "telemetry"
 _MOST = 3
@@ -39,13 +38,13 @@ AFTER: dict[str, Any] = {"color": "#0072b2"}
 _FLOOR = 1e-6
 
 
-def wanted(table: pd.DataFrame) -> list[str]:
+def wanted(table: pd.DataFrame | Family) -> list[str]:
     """Return the run keys of which ``figure`` wants telemetry."""
     cells = family(table)
     return cells.keys([chosen.condition for chosen in cells.best()[:_MOST]])
 
 
-def figure(table: pd.DataFrame, telemetry: pd.DataFrame) -> Figure:
+def figure(table: pd.DataFrame | Family, telemetry: pd.DataFrame) -> Figure:
     """Draw norms by slice in the first and the last window of training, and their median over
     training for head and tail, by clip group, of every rule at its best C.
 
@@ -54,7 +53,7 @@ def figure(table: pd.DataFrame, telemetry: pd.DataFrame) -> Figure:
     with style.drawing():
         cells = family(table)
         chosen = cells.best()[:_MOST]
-        columns = slice_columns(table)
+        columns = cells.columns
         rows = _rows(telemetry, cells)
         narrow = (WIDE - _LEFT - 0.1 - _GAP) / 2
         slices = slice_axis(columns, narrow)
@@ -131,7 +130,7 @@ def _boxes(axes: Axes, window: pd.DataFrame, slices: SliceAxis, threshold: float
         n.append(round(own["n"].mean()) if len(own) else 0)
         for when, offset, looks in (("before", -0.19, BEFORE), ("after", 0.19, AFTER)):
             names = [f"norm_{when}_q{q}" for q in schema.QUANTILES]
-            told = [means.get((column.kind, column.name, name), np.nan) for name in names]
+            told = [means.get((column.kind, column.name, name), np.nan) for name in names]  # pyright: ignore[reportAttributeAccessIssue]
             _box(axes, x + offset, np.maximum(np.array(told, float), _FLOOR), looks, when)
             seeds = own.loc[own["stat"] == names[2], "value"].to_numpy(float)
             axes.plot([x + offset] * len(seeds), np.maximum(seeds, _FLOOR), linestyle="",
@@ -184,7 +183,7 @@ def _entries() -> list[Entry]:
 
 def _caption(cells: Family, chosen: Sequence[Chosen], rows: pd.DataFrame, slices: SliceAxis) -> str:
     conditions = [each.condition for each in chosen]
-    probed = "probe" if (rows["release"] == "public").any() else "training"
+    probed = "probe" if (rows["release"] == "public").any() else "training"  # pyright: ignore[reportGeneralTypeIssues]
     own = [
         f"Norms of the gradients of single units of {probed}. 1, 2: quartiles (thick) and deciles"
         " (thin) with the median, over all clip groups, means over seeds (dots: the median of every"

@@ -27,20 +27,19 @@ from analysis.figures.sheet import (
 from analysis.figures.slice_axis import SliceAxis, draw_slices, slice_axis
 from analysis.lines import Chosen, Family, family
 from analysis.measures import by_slice
-from analysis.slices import slice_columns
 
 READS = "predictions"
 _MOST = 6
 _LEFT, _HIGH = 0.55, 1.35
 
 
-def wanted(table: pd.DataFrame) -> list[str]:
+def wanted(table: pd.DataFrame | Family) -> list[str]:
     """Return the run keys of which ``figure`` wants predictions."""
     cells = family(table)
     return cells.keys([chosen.condition for chosen in _chosen(cells)])
 
 
-def figure(table: pd.DataFrame, predictions: pd.DataFrame) -> Figure:
+def figure(table: pd.DataFrame | Family, predictions: pd.DataFrame) -> Figure:
     """Draw the spread of recall over seeds, and churn, by slice, of every rule at its best C.
 
     ``table`` holds cells of one family; ``predictions`` is what ``run_files`` read of ``wanted``.
@@ -48,7 +47,7 @@ def figure(table: pd.DataFrame, predictions: pd.DataFrame) -> Figure:
     with style.drawing():
         cells = family(table)
         chosen = _chosen(cells)
-        slices = slice_axis(slice_columns(table), WIDE - _LEFT - 0.1)
+        slices = slice_axis(cells.columns, WIDE - _LEFT - 0.1)
         entries = [Entry(each.name, {**_looks(cells, each), "linestyle": ""}) for each in chosen]
         top = legend_height(entries) + 0.42
         second = top + _HIGH + 0.5
@@ -105,7 +104,7 @@ def _churn(
     axes: Axes, cells: Family, chosen: Sequence[Chosen], slices: SliceAxis, found: pd.DataFrame
 ) -> None:
     shares = [churn(found, cells.keys([each.condition]), slices.columns) for each in chosen]
-    n = [int(max(share["n"][place] for share in shares)) for place in range(len(slices.columns))]
+    n = [int(max(share["n"][place] for share in shares)) for place in range(len(slices.columns))]  # pyright: ignore[reportArgumentType]
     draw_slices(axes, slices, n if any(n) else None, names=True)
     if not any(share["churn"].notna().any() for share in shares):
         note(axes, "no two seeds of a rule have predictions of the same test examples")

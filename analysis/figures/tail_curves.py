@@ -13,13 +13,12 @@ from analysis.figures.scales import thresholds
 from analysis.figures.sheet import Entry, label, legend, legend_height, note, page, panel
 from analysis.lines import Family, Line, family
 from analysis.measures import Measure, over_conditions, overall, rare_recall
-from analysis.slices import slice_columns
 
 _PANEL = (1.9, 1.75)
 _LEFT, _STEP = 0.5, 2.32
 
 
-def figure(table: pd.DataFrame) -> Figure:
+def figure(table: pd.DataFrame | Family) -> Figure:
     """Draw recall on the rare labels, accuracy of the tail and of the worst slice against C.
 
     Lines are means over seeds and bands their 95 % interval; dots are seeds. ``table`` holds cells
@@ -40,7 +39,7 @@ def figure(table: pd.DataFrame) -> Figure:
 
 def _measures(cells: Family) -> list[tuple[str, Measure | None]]:
     table = cells.table
-    rare = rare_recall(table, slice_columns(table))
+    rare = rare_recall(table, cells.columns)
     return [
         (rare.name if rare else "Recall on rare labels", rare),
         ("Accuracy of the tail", overall(table, "tail_band", "tail")),

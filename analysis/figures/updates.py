@@ -42,7 +42,7 @@ _STATS = (
 )
 
 
-def wanted(table: pd.DataFrame) -> list[str]:
+def wanted(table: pd.DataFrame | Family) -> list[str]:
     """Return the run keys of which ``figure`` wants telemetry: the lines' runs, 5 seeds of each."""
     cells = family(table)
     conditions = [c for line in cells.lines[:_MOST] for c in line.conditions]
@@ -50,7 +50,7 @@ def wanted(table: pd.DataFrame) -> list[str]:
     return list(own.groupby("condition").head(_SEEDS)["run_key"])
 
 
-def figure(table: pd.DataFrame, telemetry: pd.DataFrame) -> Figure:
+def figure(table: pd.DataFrame | Family, telemetry: pd.DataFrame) -> Figure:
     """Draw cosine, relative length, noise and signal-to-noise over the steps, by clip group where
     the telemetry has them, and their means over training against C.
 
@@ -175,7 +175,7 @@ def _caption(
     conditions = [c for line in cells.lines[:_MOST] for c in line.conditions]
     last = len(groups) + 1
     steps = rows.groupby("run_key")["step"].nunique()
-    told = f"{int(steps.median())} steps" if len(steps) else "no step"
+    told = f"{int(steps.median())} steps" if len(steps) else "no step"  # pyright: ignore[reportArgumentType]
     layers = "" if len(groups) > 1 else "; the telemetry of these runs has no layers of their own"
     own = [
         f"The update before the learning rate, measured at {told} of the training{layers}. Raw and"

@@ -24,26 +24,28 @@ READS = "ledgers"
 _LEFT, _HIGH, _STEP, _SQUARE = 0.5, 1.85, 2.36, 1.83
 _RING = {"marker": "o", "markersize": 8, "markerfacecolor": "none", "linestyle": ""}
 _LEDGERS = 12
+_T = common_words.STUDENT
 
 
-def wanted(table: pd.DataFrame) -> list[str]:
+def wanted(table: pd.DataFrame | Family) -> list[str]:
     """Return the run keys of which ``figure`` wants ledgers: one private run a condition of δ, σ,
     sampling and steps would do, so at most a few of every ε.
     """
+    table = family(table).table
     private = table.loc[table["private"].fillna(value=False).astype(bool), :]
     runs = private.drop_duplicates("run_key")
     by = ["epsilon", "noise_multiplier", "delta", "batch", "steps_planned", "n_units", "unit"]
     return list(runs.drop_duplicates(by)["run_key"])[:_LEDGERS]
 
 
-def figure(table: pd.DataFrame, ledgers: pd.DataFrame) -> Figure:
+def figure(table: pd.DataFrame | Family, ledgers: pd.DataFrame) -> Figure:
     """Draw mean against tail accuracy at the main ε, both against ε, and ε by accountant.
 
     ``table`` holds cells of one family; ``ledgers`` is what ``run_files`` read of ``wanted``.
     """
     with style.drawing():
         cells = family(table)
-        ladder = private_lines(table, cells.named)
+        ladder = private_lines(cells.table, cells.named)
         names = _names(ladder)
         entries = [Entry(name, style.series(place)) for place, name in enumerate(names)]
         if cells.baselines():
@@ -55,8 +57,8 @@ def figure(table: pd.DataFrame, ledgers: pd.DataFrame) -> Figure:
         drawn = page(second + _HIGH + 0.45, _caption(cells, ladder, ledgers, rungs))
         legend(drawn, 0.02, entries)
         measures = (
-            overall(table, "macro_accuracy", "mean over classes"),
-            overall(table, "tail_band", "tail"),
+            overall(cells.table, "macro_accuracy", "mean over classes"),
+            overall(cells.table, "tail_band", "tail"),
         )
         at = epsilon_text(cells.epsilon) if cells.lines else "no private cell"
         size = (_SQUARE if rungs > 1 else _SQUARE + 0.7, _HIGH)
@@ -166,7 +168,7 @@ def _caption(cells: Family, ladder: Sequence[Line], ledgers: pd.DataFrame, rungs
     own = [
         "Test split. a: a line a rule, joining its thresholds C in their order",
         several if rungs > 1 else "These cells have one ε, so there is no ladder of ε",
-        common_words.seeds(cells, conditions, f"Bars (cut at the frame), bands: {common_words.STUDENT},"),
+        common_words.seeds(cells, conditions, f"Bars (cut at the frame) and bands: {_T},"),
         f"{'d' if rungs > 1 else 'b'}: what other accountants say of the same runs at the same δ:"
         " filled, upper bounds; hollow, estimates, which certify nothing; line: what certifies"
         if len(ledgers) else "",
