@@ -26,6 +26,7 @@ from analysis.lines import families
 from analysis.rows import row_table
 from analysis.sweeps import sweep_keys
 from analysis.table import unpaired
+from analysis.table_file import write_table
 from analysis.thinning import for_map
 from analysis.wording import counted, epsilon_text, plain_number
 
@@ -84,7 +85,7 @@ def write_atlas(
     """
     out.mkdir(parents=True, exist_ok=True)
     files = [out / "cells.parquet"]
-    table.to_parquet(files[0], index=False)
+    write_table(table, files[0])
     folder = out / "figures"
     files += _maps(table, folder) if "map" in names else []
     return [*files, *_figures(table, runs, folder, [name for name in names if name != "map"])]
