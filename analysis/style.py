@@ -83,7 +83,7 @@ def series(place: int) -> dict[str, Any]:
     neighbours differ in all three, for print in grey.
     """
     looks = {"color": _COLOURS[place % 7], "marker": _MARKERS[place % 7]}
-    return {**looks, "linestyle": _DASHES[(place + place // 7) % 4]}
+    return {**looks, "linestyle": _DASHES[(place % 7 + place // 7) % 4]}
 
 
 BASELINE: dict[str, Any] = {

@@ -69,7 +69,7 @@ def figure(table: pd.DataFrame | Family, ledgers: pd.DataFrame) -> Figure:
             axes = panel(drawn, (_LEFT + (place + 1) * _STEP, top), (_SQUARE, _HIGH), title)
             _ladder(axes, cells, ladder, measure, names)
         left = 1.05 if rungs > 1 else 4.15
-        axes = panel(drawn, (left, second), (WIDE - left - 0.12, _HIGH))
+        axes = panel(drawn, (left, second), (WIDE - left - 0.2, _HIGH))
         draw_accountants(
             axes, cells.named, ledgers, f"{'d' if rungs > 1 else 'b'}  ε by accountant"
         )

@@ -7,6 +7,7 @@ import pytest
 from planted_cells import baseline, cell, planted_recall, set_value, slices, sweep
 from planted_files import caption, marks, table_of, texts, titled
 
+from analysis import style
 from analysis.figures.tail_curves import figure
 
 
@@ -86,3 +87,8 @@ def test_without_a_rare_label_the_panel_says_so(tmp_path):
 def test_two_families_do_not_fit(tmp_path):
     with pytest.raises(ValueError, match="one data set"):
         figure(table_of(tmp_path, cell(), cell(seed=1, model="cnn")))
+
+
+def test_the_first_28_lines_are_all_different():
+    looks = [tuple(map(str, style.series(place).values())) for place in range(28)]
+    assert len(set(looks)) == 28
