@@ -131,7 +131,9 @@ def _curve(axes: Axes, counts: Axes, part: pd.DataFrame, name: str, looks: dict[
     found = reliability(part)
     told = found.loc[found["lo"].notna(), :]
     few = found.loc[found["lo"].isna() & (found["n"] > 0), :]
-    for part_of, more in ((told, {}), (few, {"linestyle": "", "markerfacecolor": "none"})):
+    hollow: dict[str, Any] = {"linestyle": "", "markerfacecolor": "none"}
+    full: dict[str, Any] = {}
+    for part_of, more in ((told, full), (few, hollow)):
         if len(part_of):
             axes.plot(part_of["confidence"], part_of["accuracy"], linewidth=1, markersize=3.4,
                       zorder=3, clip_on=False, gid=f"{name}, few" if more else name,
