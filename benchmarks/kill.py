@@ -61,8 +61,10 @@ def main() -> None:
         attempts = _killed(broken, settings, chosen.kills, chosen.seed, usual)
         again = _to_the_end(broken, settings)
         print("\n".join(_table(attempts)))
-        differing = [name for name in COMPARED if _hash(folder / name) != _hash(again / name)]
-        differing += _cell_differs(folder, again)
+        differing = [
+            name for name in COMPARED if file_hash(folder / name) != file_hash(again / name)
+        ]
+        differing += cell_differs(folder, again)
         held = verify(again).holds and all(one.holds for one in attempts)
     kills = sum(not one.ended for one in attempts)
     print(shlex.join(["python", "-m", "benchmarks.kill", *sys.argv[1:]]))
@@ -143,11 +145,11 @@ def _table(attempts: list[Attempt]) -> list[str]:
     return lines
 
 
-def _hash(file: Path) -> str:
+def file_hash(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
-def _cell_differs(first: Path, second: Path) -> list[str]:
+def cell_differs(first: Path, second: Path) -> list[str]:
     """Return the keys of ``cell.json`` that differ, but for times."""
     one, other = (_read(folder / schema.CELL_FILE) for folder in (first, second))
     keys = [k for k in one if not k.startswith("seconds") and k != "finished_at"]

@@ -71,7 +71,7 @@ def test_half_the_noise_is_refuted(tmp_path, monkeypatch):
     honest_noise = step_module.gaussian_noise
     monkeypatch.setattr(
         step_module, "gaussian_noise",
-        lambda like, groups, std, source: honest_noise(like, groups, std / 2, source),
+        lambda like, groups, std, source: honest_noise(like, groups, [s / 2 for s in std], source),
     )  # fmt: skip
     assert audited(tmp_path).cell["audit_refuted"] is True
 

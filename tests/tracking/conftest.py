@@ -2,7 +2,7 @@ import shutil
 import warnings
 
 import pytest
-from planted_runs import tracker
+from tracked_runs import tracker
 
 from dpsgd.experiment.track.client import connect
 

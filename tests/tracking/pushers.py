@@ -1,6 +1,6 @@
 """A process that pushes at the same moment as others do."""
 
-from planted_runs import tracker
+from tracked_runs import tracker
 
 from dpsgd.experiment.track.client import connect
 from dpsgd.experiment.track.push import push

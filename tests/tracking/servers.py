@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psycopg2
 import pytest
-from planted_runs import within
+from tracked_runs import within
 from stores import closed_port
 
 NEEDED = "CLIPPING_ATLAS_NEEDS_POSTGRES"

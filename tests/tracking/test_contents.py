@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from planted_runs import finished, tracker
+from tracked_runs import finished, tracker
 
 from dpsgd.experiment.track.client import connect
 from dpsgd.experiment.track.push import push

@@ -3,7 +3,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from planted_runs import cell, tracker
+from tracked_runs import cell, tracker
 
 from dpsgd.experiment.mlflow_names import metrics_of
 from dpsgd.experiment.track.client import connect
@@ -15,7 +15,7 @@ ONE = """
 import sys
 sys.path.insert(0, {here!r})
 from pathlib import Path
-from planted_runs import cell, finished, tracker
+from tracked_runs import cell, finished, tracker
 for number in range({cells}):
     folder = Path({runs!r}, f"{{sys.argv[1]}}{{number}}")
     tracker().open(folder)
@@ -51,7 +51,7 @@ def test_a_database_is_made_by_one_of_many(tmp_path):
 import sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from pathlib import Path
-from planted_runs import tracker
+from tracked_runs import tracker
 from dpsgd.experiment.track.client import connect
 print(connect(tracker().address(Path({str(tmp_path)!r}))).experiment_id)
 """

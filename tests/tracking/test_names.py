@@ -1,7 +1,7 @@
 import posixpath
 
 import pytest
-from planted_runs import cell
+from tracked_runs import cell
 
 from dpsgd.experiment.mlflow_names import legal_name, legal_names, metrics_of
 from dpsgd.experiment.track.address import without_password

@@ -2,7 +2,7 @@ import time
 
 import psycopg2
 import pytest
-from planted_runs import cell, finished, tracker
+from tracked_runs import cell, finished, tracker
 from servers import TrackingServer, postgres
 
 from dpsgd.experiment.mlflow_names import metrics_of

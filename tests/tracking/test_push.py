@@ -6,7 +6,7 @@ import time
 
 import pushers
 import pytest
-from planted_runs import cell, dead_pid, finished, tracker, unfinished
+from tracked_runs import cell, dead_pid, finished, tracker, unfinished
 
 from dpsgd.experiment.mlflow_names import metrics_of
 from dpsgd.experiment.track import client

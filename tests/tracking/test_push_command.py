@@ -2,7 +2,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from planted_runs import finished, tracker
+from tracked_runs import finished, tracker
 from stores import closed_port
 
 from dpsgd import track

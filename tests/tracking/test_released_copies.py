@@ -1,5 +1,5 @@
 import pytest
-from planted_runs import finished, tracker, unfinished
+from tracked_runs import finished, tracker, unfinished
 
 from dpsgd.errors import PrivacyError
 from dpsgd.experiment.track.contents import contents

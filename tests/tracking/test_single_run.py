@@ -3,7 +3,7 @@ import sys
 import time
 
 import pytest
-from planted_runs import cell, finished, status, tracker, unfinished, within
+from tracked_runs import cell, finished, status, tracker, unfinished, within
 from stores import closed_port, locked_database, silent_server
 
 from dpsgd.experiment.track import client, single
@@ -90,7 +90,7 @@ def test_a_run_that_dies_is_shown_as_dead(runs, held, how):
 import os, signal, sys
 sys.path.insert(0, {str(__file__.rpartition("/")[0])!r})
 from pathlib import Path
-from planted_runs import status, tracker, unfinished
+from tracked_runs import status, tracker, unfinished
 folder = unfinished({str(runs)!r}, "a", "RUNNING")
 tracker().open(folder)
 if {how!r} == "killed":

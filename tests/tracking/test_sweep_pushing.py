@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from planted_runs import cell, finished, status, tracker, unfinished, within
+from tracked_runs import cell, finished, status, tracker, unfinished, within
 from stores import closed_port, locked_database, silent_server
 
 from dpsgd.experiment.track import pushing as holding
@@ -85,7 +85,7 @@ def test_a_sweep_that_is_killed_takes_its_pusher_along(runs):
 import sys, time
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from pathlib import Path
-from planted_runs import tracker
+from tracked_runs import tracker
 from dpsgd.experiment.track import pushing
 class Told(pushing.Child):
     def __init__(self, *given):
