@@ -177,7 +177,10 @@ def _charged(plan: Plan, repeats: tuple[Repeat, ...], cache: Path) -> Plan:
 
 
 def _refusal(plan: Plan, repeat: Repeat, stored: Mapping[str, Any], what: str, folder: Path) -> str:
-    target = plan.prepared.cell.settings.epsilon
+    settings = plan.prepared.cell.settings
+    target = settings.epsilon
+    if not what and not repeats_bits(settings.device):
+        what = f"another process on device={settings.device}"
     budget = "" if target is None else f" (epsilon={target:g})"
     why = (
         f"holds an attempt from another environment ({what}), whose steps would not be repeated "
