@@ -57,6 +57,7 @@ class CheckedSweeper(BasicSweeper):
         from rich.console import Console  # noqa: PLC0415
 
         from dpsgd.experiment.sweep.keys import RunKeys  # noqa: PLC0415
+        from dpsgd.experiment.sweep.planned import told_apart  # noqa: PLC0415
         from dpsgd.experiment.sweep.preflight import preflight  # noqa: PLC0415
         from dpsgd.experiment.sweep.preview import print_preview  # noqa: PLC0415
         from hydra_plugins.clipping_atlas._launchers import threads_and_workers  # noqa: PLC0415
@@ -69,7 +70,8 @@ class CheckedSweeper(BasicSweeper):
         print_preview(console, plan, keys, runs, workers or 1)
         self._name(plan, arguments, runs)
         if plan.missing:
-            self._run(console, plan, [_for_a_job(cell, threads) for cell in plan.missing])
+            missing = told_apart(plan.missing)
+            self._run(console, plan, [_for_a_job(cell, threads) for cell in missing])
 
     def _plan(self, arguments: list[str], keys: RunKeys) -> SweepPlan:
         from dpsgd.experiment.sweep.planned import plan_sweep  # noqa: PLC0415

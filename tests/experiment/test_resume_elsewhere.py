@@ -10,6 +10,7 @@ from ledgers import Folder
 from resuming import bits, kept, killed, run, steps_seen
 
 from analysis import schema
+from dpsgd import noise
 from dpsgd.accounting import PLD, poisson_gaussian
 from dpsgd.errors import ConfigError, PrivacyError
 from dpsgd.experiment.composition import total
@@ -115,17 +116,16 @@ def test_compose_adds_what_was_charged_again(moved_once):
 
 def test_the_noise_of_steps_that_are_charged_again_is_new(tmp_path, threads, monkeypatch):
     drawn = []
-    plain = torch.randn
+    plain = noise.fill_normal
 
-    def noted(*shape, **options):
-        found = plain(*shape, **options)
-        drawn.append(found.clone())
-        return found
+    def noted(out, source, std):
+        plain(out, source, std)
+        drawn.append(out.clone())
 
     killed(tmp_path / "a", {"telemetry": "off", "telemetry.window": None}, at=4)
     threads(2)
     with monkeypatch.context() as patch:
-        patch.setattr(torch, "randn", noted)
+        patch.setattr(noise, "fill_normal", noted)
         seen, _ = steps_seen(
             tmp_path / "a", CHARGE | {"telemetry": "off", "telemetry.window": None}
         )
@@ -135,8 +135,8 @@ def test_the_noise_of_steps_that_are_charged_again_is_new(tmp_path, threads, mon
         run(tmp_path / "b", {"telemetry": "off", "telemetry.window": None})
     large = [value for value in drawn if value.numel() == PARAMETERS]
     assert len(large) == 5
-    for noise in (value for value in again if value.numel() == PARAMETERS):
-        assert not any(torch.equal(noise, before) for before in large)
+    for new in (value for value in again if value.numel() == PARAMETERS):
+        assert not any(torch.equal(new, before) for before in large)
 
 
 def test_killed_again_it_goes_on_by_the_streams_of_its_own_attempt(tmp_path, threads):

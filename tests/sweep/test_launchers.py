@@ -71,6 +71,6 @@ def test_what_befalls_one_cell_costs_no_other(launcher, tmp_path):
     before = {fault: file.stat().st_mtime_ns for fault, file in finished.items()}
     second = sweep(tmp_path, f"hydra/launcher={launcher}", f"model.fault={ORDER}")
     assert second.returncode == 0, second.stderr
-    assert "2 finished before, 3 to run" in second.stdout
+    assert "2 finished before, 3 to train" in second.stdout
     assert {status["status"] for status in statuses(tmp_path).values()} == {"FINISHED"}
     assert {fault: file.stat().st_mtime_ns for fault, file in finished.items()} == before

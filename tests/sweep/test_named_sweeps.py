@@ -10,8 +10,24 @@ from dpsgd.experiment.sweep.keys import RunKeys
 from dpsgd.experiment.sweep.planned import plan_sweep
 from dpsgd.experiment.sweep.preflight import preflight
 
-CELLS = {"atlas": 99, "attribution": 97, "epsilon": 39, "smoke": 6, "tail": 33, "users": 30}
-BASELINES = {"atlas": 3, "attribution": 1, "epsilon": 3, "smoke": 2, "tail": 3, "users": 6}
+CELLS = {
+    "atlas": 99,
+    "attribution": 97,
+    "epsilon": 39,
+    "memorisation": 76,
+    "smoke": 6,
+    "tail": 33,
+    "users": 30,
+}
+BASELINES = {
+    "atlas": 3,
+    "attribution": 1,
+    "epsilon": 3,
+    "memorisation": 4,
+    "smoke": 2,
+    "tail": 3,
+    "users": 6,
+}
 
 
 @pytest.fixture(scope="module")

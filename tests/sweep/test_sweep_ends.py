@@ -27,7 +27,7 @@ def test_stopping_on_failure_starts_no_further_cell_and_the_printed_command_runs
     assert words[:4] == ["python", "-m", "dpsgd.run", "-m"]
     again = sweep(tmp_path, *told, words[-1])
     assert again.returncode == 0, again.stderr
-    assert "2 cells, all checked: 0 finished before, 2 to run" in again.stdout
+    assert "0 finished before, 2 to train" in again.stdout
 
 
 def test_a_launcher_that_is_not_there_is_said_in_one_line(tmp_path):

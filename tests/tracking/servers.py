@@ -13,8 +13,8 @@ from pathlib import Path
 
 import psycopg2
 import pytest
-from tracked_runs import within
 from stores import closed_port
+from tracked_runs import within
 
 NEEDED = "CLIPPING_ATLAS_NEEDS_POSTGRES"
 """Set where a missing PostgreSQL is a failure, as in .ci/run."""

@@ -2,8 +2,8 @@ import time
 
 import psycopg2
 import pytest
-from tracked_runs import cell, finished, tracker
 from servers import TrackingServer, postgres
+from tracked_runs import cell, finished, tracker
 
 from dpsgd.experiment.mlflow_names import metrics_of
 from dpsgd.experiment.track import pushing as holding

@@ -2,8 +2,8 @@ import shlex
 from pathlib import Path
 
 import pytest
-from tracked_runs import finished, tracker
 from stores import closed_port
+from tracked_runs import finished, tracker
 
 from dpsgd import track
 

@@ -3,8 +3,8 @@ import sys
 import time
 
 import pytest
-from tracked_runs import cell, finished, status, tracker, unfinished, within
 from stores import closed_port, locked_database, silent_server
+from tracked_runs import cell, finished, status, tracker, unfinished, within
 
 from dpsgd.experiment.track import client, single
 from dpsgd.experiment.track.push import push

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
-from tracked_runs import cell, finished, status, tracker, unfinished, within
 from stores import closed_port, locked_database, silent_server
+from tracked_runs import cell, finished, status, tracker, unfinished, within
 
 from dpsgd.experiment.track import pushing as holding
 from dpsgd.experiment.track.ended import alive

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +93,15 @@ def plan_sweep(
         planning.add(tuple(words))
         asked += 1
     return SweepPlan(tuple(planning.cells.values()), asked)
+
+
+def told_apart(cells: Sequence[PlannedCell]) -> list[PlannedCell]:
+    """Return the cells, each called by the overrides that not all of them have."""
+    shared = set.intersection(*(set(cell.words) for cell in cells)) if len(cells) > 1 else set()
+    own = [" ".join(word for word in cell.words if word not in shared) for cell in cells]
+    return [
+        replace(cell, label=words or cell.label) for cell, words in zip(cells, own, strict=True)
+    ]
 
 
 def in_the_cell(error: ConfigError, words: Sequence[str]) -> ConfigError:
