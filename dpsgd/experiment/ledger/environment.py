@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+from dpsgd.experiment.ledger.kernels import kernels, processor
+
 NOT_A_CHECKOUT = "not a checkout"
 _ROOT = Path(__file__).resolve().parents[3]
 """The folder that holds the package: of a checkout its top, of a wheel site-packages."""
@@ -30,10 +32,12 @@ def environment(device: str) -> dict[str, Any]:
         "python": platform.python_version(),
         "machine": platform.machine(),
         "cpu": torch.backends.cpu.get_cpu_capability(),
+        "processor": processor(),
+        "kernels": kernels(torch.get_num_threads()),
         "threads": torch.get_num_threads(),
         **_accelerator(device),
         **versions,
-        "sources": _sources(),
+        "sources": sources(),
     }
 
 
@@ -45,7 +49,7 @@ def repeats_bits(device: str) -> bool:
 
 
 @cache
-def _sources() -> str:
+def sources() -> str:
     """Return a hash of this package's source files, as they were when it was first asked for."""
     digest = hashlib.sha256()
     for file in sorted(_PACKAGE.rglob("*.py")):
