@@ -126,7 +126,8 @@ def _run(
         try:
             # The ledger is on disk, in full, before any parameter changes.
             write_config(folder, plan)
-            write_json(folder / schema.LEDGER_FILE, ledger, durable=bool(attempt.repeats))
+            durable = release or bool(attempt.repeats)
+            write_json(folder / schema.LEDGER_FILE, ledger, durable=durable)
             write_page(folder, ledger, None)
             keeping = _Keeping(attempt, generations, interrupts)
             cell = gate.cell(_train(plan, folder, status, progress(plan), gate, started, keeping))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from analysis import schema
 from dpsgd.accounting import check_certified, format_epsilon
 from dpsgd.errors import PrivacyError
 from dpsgd.experiment.ledger.composed import composed_event
@@ -76,13 +77,15 @@ def attempt_of(
     beginning of such a repeat is lost, the steps to come are another release: they are drawn by a
     new epoch of the key and charged again (``resume=charge``), or refused.
 
-    Raises PrivacyError for a refusal, and for a ledger that cannot be of this run.
+    Raises PrivacyError for a refusal, for a ledger that cannot be of this run, and for one that is
+    torn, or gone where there are checkpoints.
     """
+    kept = list(checkpoints)
     if not isinstance(stored, Mapping):
+        _check_new(plan, kept, folder)
         return Attempt(plan, (), None, {})
     settings = plan.prepared.cell.settings
     here, there = environment(settings.device), environment_of(stored)
-    kept = list(checkpoints)
     if not plan.prepared.cell.private:  # it has no ε to keep: elsewhere it starts again
         fitting = _made_by(kept, plan, plan.prepared.streams.stream_id, here)
         return Attempt(plan, (), next(fitting, None), {})
@@ -108,6 +111,19 @@ def attempt_of(
     if settings.resume != "charge":
         raise PrivacyError(_refusal(plan, moved[-1], stored, differs(there or {}, here), folder))
     return Attempt(plan, moved, content, stored)
+
+
+def _check_new(plan: Plan, kept: list[Content], folder: Path) -> None:
+    """Raise PrivacyError if a run without a ledger was begun all the same: where that was, and by
+    which streams, is not known.
+    """
+    torn = (folder / schema.LEDGER_FILE).exists()
+    if plan.prepared.cell.private and (torn or kept):
+        raise PrivacyError(
+            f"{folder} holds an attempt whose {schema.LEDGER_FILE} is {'torn' if torn else 'gone'}:"
+            " in which environment it began is not known, and the same noise could cover other "
+            "sums. Move that folder away if nothing from it was released, or use another seed"
+        )
 
 
 def _goes_on(kept: list[Content], known: Attempt, here: Mapping[str, Any]) -> Iterable[Content]:
