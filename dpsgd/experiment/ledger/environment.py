@@ -33,7 +33,7 @@ def environment(device: str) -> dict[str, Any]:
         "machine": platform.machine(),
         "cpu": torch.backends.cpu.get_cpu_capability(),
         "processor": processor(),
-        "kernels": kernels(torch.get_num_threads()),
+        "kernels": kernels(),
         "threads": torch.get_num_threads(),
         **_accelerator(device),
         **versions,

@@ -12,20 +12,23 @@ import torch
 from torch import Tensor
 from torch.nn.functional import conv2d, log_softmax
 
+from dpsgd.experiment.threads import torch_threads
+
 _SIDES = ((37, 784, 128), (128, 65, 10))
 """Rows, inputs and outputs of the products that are tried."""
 
 
 @cache
-def kernels(threads: int) -> str:
-    """Return a hash (16 hex digits) of the bits of fixed products, sums and functions on the CPU.
+def kernels() -> str:
+    """Return a hash (16 hex digits) of the bits of fixed products, sums and functions on the CPU,
+    by one thread.
 
     Libraries choose code by the maker of a processor and by settings such as ``MKL_CBWR``, where
     PyTorch names but a class of instructions: the order of a sum may differ between two machines
-    that are called the same. ``threads``, how many there are, is what is remembered by.
+    that are called the same. Asked once a process.
     """
-    digest = hashlib.sha256(str(threads).encode())
-    with torch.no_grad():
+    digest = hashlib.sha256()
+    with torch.no_grad(), torch_threads(1):
         for value in _computed():
             digest.update(value.contiguous().numpy().tobytes())
     return digest.hexdigest()[:16]
