@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from dpsgd.auditing.guesses import (
     refutes,
 )
 from dpsgd.auditing.settings import CanaryAudit, GradientAudit, MembershipAudit
+from dpsgd.experiment.ledger.repeats import first_streams
 from dpsgd.experiment.plan import Plan
 from dpsgd.experiment.recorded import losses_of, record_guesses, record_metrics, record_rows
 from dpsgd.training.canaries import Canaries, CanaryUnits
@@ -38,7 +39,7 @@ def canaries_of(plan: Plan) -> Canaries | None:
     sampler = prepared.sampler
     parts = len(prepared.bundle.train) if sampler.combine is None else len(prepared.bundle.users)
     # The coins of an attempt that goes on under a new key are those that it began with.
-    coins = replace(prepared.streams, epoch=0)
+    coins = first_streams(prepared.streams)
     units = CanaryUnits.of(parts, audit.canaries, like, prepared.groups, coins)
     share = sampler.sampling_probability or sampler.expected_units / (parts + audit.canaries)
     return Canaries(units, like, share, plan.noise_multiplier)

@@ -10,6 +10,7 @@ from ledgers import Folder
 from resuming import bits, kept, killed, run, steps_seen
 
 from analysis import schema
+from dpsgd import noise as noise_module
 from dpsgd.accounting import PLD, poisson_gaussian
 from dpsgd.errors import ConfigError, PrivacyError
 from dpsgd.experiment.composition import total
@@ -115,17 +116,16 @@ def test_compose_adds_what_was_charged_again(moved_once):
 
 def test_the_noise_of_steps_that_are_charged_again_is_new(tmp_path, threads, monkeypatch):
     drawn = []
-    plain = torch.randn
+    plain = noise_module.fill_normal
 
-    def noted(*shape, **options):
-        found = plain(*shape, **options)
-        drawn.append(found.clone())
-        return found
+    def noted(vector, generator, std):
+        plain(vector, generator, std)
+        drawn.append(vector.clone())
 
     killed(tmp_path / "a", {"telemetry": "off", "telemetry.window": None}, at=4)
     threads(2)
     with monkeypatch.context() as patch:
-        patch.setattr(torch, "randn", noted)
+        patch.setattr(noise_module, "fill_normal", noted)
         seen, _ = steps_seen(
             tmp_path / "a", CHARGE | {"telemetry": "off", "telemetry.window": None}
         )
@@ -141,8 +141,9 @@ def test_the_noise_of_steps_that_are_charged_again_is_new(tmp_path, threads, mon
 
 def test_killed_again_it_goes_on_by_the_streams_of_its_own_attempt(tmp_path, threads):
     killed(tmp_path / "one", at=3)
-    shutil.copytree(tmp_path / "one", tmp_path / "two", symlinks=True)
     threads(2)
+    killed(tmp_path / "one", CHARGE, at=3)
+    shutil.copytree(tmp_path / "one", tmp_path / "two", symlinks=True)
     whole = run(tmp_path / "one", CHARGE)
     for step in (3, 4, 5):  # before its first checkpoint it begins at the same one again
         folder = killed(tmp_path / "two", CHARGE, at=step)
@@ -150,6 +151,19 @@ def test_killed_again_it_goes_on_by_the_streams_of_its_own_attempt(tmp_path, thr
     seen, again = steps_seen(tmp_path / "two", CHARGE)
     assert seen == [5]
     assert bits(again) == bits(whole)
+
+
+def test_copies_of_a_run_go_on_by_streams_of_their_own(tmp_path, threads):
+    killed(tmp_path / "one", at=3)
+    killed(tmp_path / "one", at=4)
+    shutil.copytree(tmp_path / "one", tmp_path / "two", symlinks=True)
+    threads(2)
+    there = read_ledger(run(tmp_path / "one", CHARGE))
+    threads(3)
+    here = read_ledger(run(tmp_path / "two", CHARGE))
+    (one,), (other,) = repeats_of(there), repeats_of(here)
+    assert one.epoch == other.epoch
+    assert one.stream_id != other.stream_id
 
 
 def test_going_back_is_another_environment_too(tmp_path, threads):
@@ -305,6 +319,9 @@ FORGED = {
     ),
     "another epoch": (
         ledger_of(lambda v: v["charged_again"][0].update(epoch=2)), "charged_again[0].epoch",
+    ),
+    "another nonce": (
+        ledger_of(lambda v: v["charged_again"][0].update(nonce="0" * 16)), "stream_id of epoch 1",
     ),
     "no such origin": (
         ledger_of(lambda v: v["charged_again"][0].update(origin="f" * 16)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -155,11 +156,12 @@ def _moved(
     plan: Plan, repeats: tuple[Repeat, ...], content: Content | None, here: Mapping[str, Any]
 ) -> tuple[Repeat, ...]:
     """Return ``repeats`` with one more, which begins at ``content``."""
-    epoch = len(repeats) + 1
-    streams = replace(plan.prepared.streams, epoch=epoch)
+    epoch, nonce = len(repeats) + 1, secrets.token_hex(8)
+    streams = replace(plan.prepared.streams, epoch=epoch, nonce=nonce)
     after = 0 if content is None else int(content["step"])
     origin = None if content is None else str(content["identity"]["stream_id"])
-    return (*repeats, Repeat(epoch, streams.stream_id, after, origin, dict(here), code_state()))
+    moved = Repeat(epoch, nonce, streams.stream_id, after, origin, dict(here), code_state())
+    return (*repeats, moved)
 
 
 def _as_before(plan: Plan, stored: Mapping[str, Any], folder: Path) -> Plan:
@@ -193,12 +195,16 @@ def _charged(plan: Plan, repeats: tuple[Repeat, ...], cache: Path) -> Plan:
 
 
 def _refusal(plan: Plan, repeat: Repeat, stored: Mapping[str, Any], what: str, folder: Path) -> str:
-    target = plan.prepared.cell.settings.epsilon
+    settings = plan.prepared.cell.settings
+    target = settings.epsilon
     budget = "" if target is None else f" (epsilon={target:g})"
     why = (
         f"holds an attempt from another environment ({what}), whose steps would not be repeated "
         "bit by bit"
         if what
+        else f"holds an attempt of another process on device={settings.device}, which repeats no "
+        "step bit by bit"
+        if not repeats_bits(settings.device)
         else "lacks the checkpoint from which its latest attempt began"
     )
     return (
