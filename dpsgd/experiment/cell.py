@@ -88,27 +88,35 @@ def run_cell(prepared: Prepared, runs: Path, progress: Callable[[Plan], Progress
     """
     check_folder(runs, "runs_dir")
     folder = runs / prepared.run_key
-    if finished(folder) is not None:
-        return _run(prepared, runs, progress, None)
-    with claim(folder) as claimed:  # and look again: whoever had it may have finished it
+    done = finished(folder)
+    if done is not None:
+        return _finished_before(prepared, folder, done)
+    with claim(folder) as claimed:
+        done = finished(folder)  # once more: whoever had it may have finished it
+        if done is not None:
+            return _finished_before(prepared, folder, done)
         return _run(prepared, runs, progress, claimed)
 
 
+def _finished_before(prepared: Prepared, folder: Path, done: dict[str, Any]) -> Outcome:
+    if prepared.cell.settings.release:
+        stored_secret(prepared, folder)  # refuses other data before anything of these is shown
+    Generations(folder).discard()
+    ledger, tracker = read_json(folder / schema.LEDGER_FILE) or {}, prepared.cell.tracker
+    tracker.open(folder)
+    return Outcome(folder, done, ledger, True, tracker.upload(folder, done))
+
+
 def _run(
-    prepared: Prepared, runs: Path, progress: Callable[[Plan], Progress], claimed: Claim | None
+    prepared: Prepared, runs: Path, progress: Callable[[Plan], Progress], claimed: Claim
 ) -> Outcome:
     started = time.perf_counter()
     folder = runs / prepared.run_key
     tracker, release = prepared.cell.tracker, prepared.cell.settings.release
     gate = gate_of(release=release)
     if release:
-        stored_secret(prepared, folder)  # refuses other data before anything of these is shown
-    done, generations = finished(folder), Generations(folder)
-    if done is not None:
-        generations.discard()
-        ledger = read_json(folder / schema.LEDGER_FILE) or {}
-        tracker.open(folder)
-        return Outcome(folder, done, ledger, True, tracker.upload(folder, done))
+        stored_secret(prepared, folder)
+    generations = Generations(folder)
     before = read_json(folder / schema.LEDGER_FILE)
     tracker.open(folder)
     plan = solve(prepared, runs / ".cache")
@@ -131,8 +139,7 @@ def _run(
             write_page(folder, ledger, None)
             keeping = _Keeping(attempt, generations, interrupts)
             cell = gate.cell(_train(plan, folder, status, progress(plan), gate, started, keeping))
-            if claimed is not None:
-                claimed.check()
+            claimed.check()
             write_json(folder / schema.CELL_FILE, cell)
             write_page(folder, ledger, at_the_end(cell, sha256(folder / schema.MODEL_FILE), runs))
             status.finish(cell["stopped_by"], cell.get("steps_taken", plan.steps))

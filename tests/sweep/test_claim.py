@@ -14,8 +14,10 @@ import time
 from pathlib import Path
 
 import pytest
+from composed import composer
 
 from dpsgd.errors import BusyError
+from dpsgd.experiment import cell as running
 from dpsgd.experiment import claim as claiming
 from dpsgd.experiment import locks
 from dpsgd.experiment.claim import claim
@@ -36,6 +38,8 @@ HOLD = (
     "with claim(Path(sys.argv[1])):\n"
     "    print('held', flush=True); time.sleep(600)"
 )
+from dpsgd.experiment.prepared import prepare
+from dpsgd.experiment.settings import read_cell
 
 
 @pytest.fixture
@@ -292,3 +296,15 @@ def test_an_error_of_another_process_says_the_same():
     again = pickle.loads(pickle.dumps(error))  # noqa: S301
     assert str(again) == str(error)
     assert again.pid == 3
+
+
+def test_a_run_that_is_moved_away_as_it_is_looked_at_is_not_trained_without_a_claim(
+    tmp_path, monkeypatch
+):
+    looks = iter([{"label": "as it was"}, None])
+    monkeypatch.setattr(running, "finished", lambda folder: next(looks))
+    monkeypatch.setattr(running, "solve", lambda *_: pytest.fail("it is trained"))
+    cell = read_cell(composer()(["data=digits", "model=logistic", "tracker=none", "steps=2"]))
+    outcome = running.run_cell(prepare(cell), tmp_path, lambda plan: lambda *step: None)
+    assert outcome.repeated
+    assert outcome.cell == {"label": "as it was"}
