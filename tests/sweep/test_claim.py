@@ -30,6 +30,8 @@ from dpsgd.experiment.holder import (
     text_of,
     this_process,
 )
+from dpsgd.experiment.prepared import prepare
+from dpsgd.experiment.settings import read_cell
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY = "0123456789abcdef"
@@ -38,8 +40,6 @@ HOLD = (
     "with claim(Path(sys.argv[1])):\n"
     "    print('held', flush=True); time.sleep(600)"
 )
-from dpsgd.experiment.prepared import prepare
-from dpsgd.experiment.settings import read_cell
 
 
 @pytest.fixture
