@@ -344,6 +344,17 @@ def test_a_forged_repeat_is_named(moved, kind):
     assert any(what in one for one in found), found
 
 
+def test_fewer_steps_charged_than_the_last_attempt_took_are_found(moved):
+    def forge(value):
+        _shorter(value)
+        value["charged_again"][0].update(after=4)
+
+    moved.ledger(forge)
+    moved.reseal()
+    found = [one.what for one in verify(moved.path, accountants=False).findings.mismatches]
+    assert found == ["step after which the latest attempt began"]
+
+
 def test_resume_is_one_of_two_words(tmp_path):
     with pytest.raises(ConfigError, match=r"^resume="):
         run(tmp_path, {"resume": "always"})
