@@ -6,11 +6,13 @@ import subprocess
 import sys
 
 import pytest
+import torch
 from resuming import killed, run
 
 from dpsgd.errors import PrivacyError
 from dpsgd.experiment.ledger import environment as asked
 from dpsgd.experiment.ledger.kernels import kernels
+from dpsgd.experiment.verify import read_ledger
 
 SEEN = """
 import json, torch
@@ -39,6 +41,19 @@ def test_a_setting_that_changes_a_product_changes_the_environment():
 
 def test_the_same_kernels_say_the_same():
     assert kernels.__wrapped__() == kernels.__wrapped__() == kernels()
+
+
+def test_a_run_does_not_begin_again_with_other_weights_by_the_same_streams(tmp_path):
+    file = tmp_path / "weights.pt"
+    torch.save(torch.zeros(10, 64), file)
+    model = {"_target_": "resuming.Begun", "name": "begun", "file": str(file)}
+    settings = {"model": model, "checkpoint": None}
+    killed(tmp_path, settings)
+    torch.save(torch.ones(10, 64), file)
+    with pytest.raises(PrivacyError, match=r"another environment \(initial_weights\)"):
+        run(tmp_path, settings)
+    charged = read_ledger(run(tmp_path, settings | {"resume": "charge"}))
+    assert [entry["draw_id"] for entry in charged["entries"]] == ["1-5", "1-5"]
 
 
 @pytest.mark.parametrize("name", ["kernels", "processor"])

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from dpsgd.experiment.ledger.kernels import kernels, processor
 
@@ -39,6 +40,17 @@ def environment(device: str) -> dict[str, Any]:
         **versions,
         "sources": sources(),
     }
+
+
+def beginning(device: str, model: nn.Module) -> dict[str, Any]:
+    """Return the :func:`environment` with a hash of the weights that ``model``, which is not yet
+    trained, begins with: a model of the user's own may read them from anywhere.
+    """
+    digest = hashlib.sha256()
+    for name, value in model.state_dict().items():
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}\0".encode())
+        digest.update(value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
+    return {**environment(device), "initial_weights": digest.hexdigest()[:16]}
 
 
 def repeats_bits(device: str) -> bool:

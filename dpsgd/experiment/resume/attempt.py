@@ -16,7 +16,7 @@ from dpsgd.accounting import check_certified, format_epsilon
 from dpsgd.errors import PrivacyError
 from dpsgd.experiment.ledger.composed import composed_event
 from dpsgd.experiment.ledger.content import training_entries
-from dpsgd.experiment.ledger.environment import code_state, environment, repeats_bits
+from dpsgd.experiment.ledger.environment import beginning, code_state, repeats_bits
 from dpsgd.experiment.ledger.repeats import (
     Repeat,
     differs,
@@ -36,13 +36,15 @@ SIGMA_APART = 1e-2
 @dataclass(frozen=True)
 class Attempt:
     """One attempt at a run. ``plan`` has the ε of all attempts together, and the first streams;
-    ``content`` is the checkpoint to go on from (None: from the first step).
+    ``content`` is the checkpoint to go on from (None: from the first step), and ``here`` the
+    environment, with the weights that training begins with.
     """
 
     plan: Plan
     repeats: tuple[Repeat, ...]
     content: Content | None
     stored: Mapping[str, Any]
+    here: Mapping[str, Any]
 
     @property
     def begun(self) -> int:
@@ -59,8 +61,7 @@ class Attempt:
     @property
     def identity(self) -> dict[str, Any]:
         """What a checkpoint of this attempt says of itself."""
-        device = self.plan.prepared.cell.settings.device
-        return _identity(self.plan, self.training.prepared.streams.stream_id, environment(device))
+        return _identity(self.plan, self.training.prepared.streams.stream_id, self.here)
 
     def ledger(self, planned: dict[str, Any]) -> dict[str, Any]:
         """Return the whole ledger; ``planned`` is that of ``plan``."""
@@ -81,20 +82,20 @@ def attempt_of(
     Raises PrivacyError for a refusal, for a ledger that cannot be of this run, and for one that is
     torn, or gone where there are checkpoints.
     """
-    kept = list(checkpoints)
+    settings = plan.prepared.cell.settings
+    here, kept = beginning(settings.device, plan.prepared.model), list(checkpoints)
     if not isinstance(stored, Mapping):
         _check_new(plan, kept, folder)
-        return Attempt(plan, (), None, {})
-    settings = plan.prepared.cell.settings
-    here, there = environment(settings.device), environment_of(stored)
+        return Attempt(plan, (), None, {}, here)
+    there = environment_of(stored)
     if not plan.prepared.cell.private:  # it has no ε to keep: elsewhere it starts again
         fitting = _made_by(kept, plan, plan.prepared.streams.stream_id, here)
-        return Attempt(plan, (), next(fitting, None), {})
+        return Attempt(plan, (), next(fitting, None), {}, here)
     repeats = repeats_of(stored)
     if repeats or here != there:
         plan = _as_before(plan, stored, folder)
     if here == there and repeats_bits(settings.device):
-        known = Attempt(_charged(plan, repeats, cache), repeats, None, stored)
+        known = Attempt(_charged(plan, repeats, cache), repeats, None, stored, here)
         for content in _goes_on(kept, known, here):
             return replace(known, content=content)
         if not repeats or repeats[-1].after == 0:
@@ -111,7 +112,7 @@ def attempt_of(
     plan = _charged(plan, moved, cache)
     if settings.resume != "charge":
         raise PrivacyError(_refusal(plan, moved[-1], stored, differs(there or {}, here), folder))
-    return Attempt(plan, moved, content, stored)
+    return Attempt(plan, moved, content, stored, here)
 
 
 def _check_new(plan: Plan, kept: list[Content], folder: Path) -> None:
