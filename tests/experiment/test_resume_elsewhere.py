@@ -19,6 +19,7 @@ from dpsgd.experiment.ledger import environment
 from dpsgd.experiment.ledger.repeats import repeats_of
 from dpsgd.experiment.plan import COMPARED
 from dpsgd.experiment.resume import attempt
+from dpsgd.experiment.track.contents import contents
 from dpsgd.experiment.verify import read_ledger, verify
 from dpsgd.sampling.schemes import steps_to_charge
 
@@ -164,6 +165,18 @@ def test_copies_of_a_run_go_on_by_streams_of_their_own(tmp_path, threads):
     (one,), (other,) = repeats_of(there), repeats_of(here)
     assert one.epoch == other.epoch
     assert one.stream_id != other.stream_id
+
+
+def test_no_name_of_a_run_says_less_than_it_costs(tmp_path, threads):
+    settings = {"epsilon": 1.0, "noise_multiplier": None, "checkpoint": None}
+    folder = killed(tmp_path, settings, at=2)
+    threads(2)
+    killed(tmp_path, settings | CHARGE, at=2)
+    status = read_json(folder / schema.STATUS_FILE)
+    assert read_ledger(folder)["epsilon"] > 1.2
+    assert float(contents(folder, "KILLED", status).name.split("ε=")[1].split()[0]) > 1.2
+    cell = read_json(run(tmp_path, settings | CHARGE) / schema.CELL_FILE)
+    assert float(cell["label"].split("ε=")[1].split()[0]) >= cell["epsilon"] - 1e-9
 
 
 def test_going_back_is_another_environment_too(tmp_path, threads):
