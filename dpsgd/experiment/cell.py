@@ -17,7 +17,7 @@ from dpsgd.data.bundle import holdout_is_public
 from dpsgd.errors import BusyError, PrivacyError, UnwritableError
 from dpsgd.experiment.allowed import Gate, gate_of, shown
 from dpsgd.experiment.audited import audited
-from dpsgd.experiment.claim import Claim, claim
+from dpsgd.experiment.claim import BEAT, Claim, claim
 from dpsgd.experiment.files import (
     check_folder,
     read_json,
@@ -137,7 +137,7 @@ def _run(
             durable = release or bool(attempt.repeats)
             write_json(folder / schema.LEDGER_FILE, ledger, durable=durable)
             write_page(folder, ledger, None)
-            keeping = _Keeping(attempt, generations, interrupts)
+            keeping = _Keeping(attempt, generations, interrupts, claimed)
             cell = gate.cell(_train(plan, folder, status, progress(plan), gate, started, keeping))
             claimed.check()
             write_json(folder / schema.CELL_FILE, cell)
@@ -159,11 +159,12 @@ def _run(
 
 @dataclass(frozen=True)
 class _Keeping:
-    """What an attempt keeps its checkpoints by."""
+    """What an attempt keeps its checkpoints by, and the run itself."""
 
     attempt: Attempt
     generations: Generations
     interrupts: Interrupts
+    claimed: Claim
 
     def checkpoints(
         self, recorder: Recorder, watch: Watch | None, canaries: Canaries | None
@@ -195,7 +196,7 @@ def _train(
     watch = watch_of(plan)
     after = None if watch is None else watch.after
     checkpoints = keeping.checkpoints(recorder, watch, trainer.canaries)
-    progressing = _with_heartbeat(shown(gate, progress), status)
+    progressing = _with_heartbeat(shown(gate, progress), status, keeping.claimed)
     with keeping.interrupts.between_steps():
         trainer.run(bundle.train, recorder, progressing, after, checkpoints)
     ending = None if watch is None else watch.release()
@@ -267,7 +268,7 @@ def _evaluate(plan: Plan, folder: Path, gate: Gate, step: int) -> pd.DataFrame:
 
 
 def _with_heartbeat(
-    progress: Callable[[int, float, float | None], None], status: Status, every: float = 5.0
+    progress: Callable[[int, float, float | None], None], status: Status, claimed: Claim
 ) -> Callable[[int, float, float | None], None]:
     last = time.monotonic()
 
@@ -275,7 +276,8 @@ def _with_heartbeat(
         nonlocal last
         status.at(number)
         progress(number, loss, clip_fraction)
-        if time.monotonic() - last > every:
+        if time.monotonic() - last > BEAT:
+            claimed.check()  # before anything is written into a folder that is another's now
             last = time.monotonic()
             status.beat(number)
 

@@ -261,6 +261,32 @@ def test_who_was_taken_for_dead_is_told_before_it_writes_its_end(folder):
     assert read_holder(claim_file(folder)).host == "elsewhere"  # and takes nothing from it
 
 
+def test_so_is_one_whose_run_was_taken_over_and_let_go_again(folder):
+    with claim(folder) as claimed:
+        claim_file(folder).unlink()
+        with pytest.raises(BusyError):
+            claimed.check()
+
+
+def test_who_was_taken_for_dead_writes_no_sign_of_life_over_what_another_left(
+    tmp_path, monkeypatch
+):
+    cell = read_cell(composer()(["data=digits", "model=logistic", "tracker=none", "steps=3"]))
+    monkeypatch.setattr(running, "BEAT", 0.0)
+    done = {"status": "FINISHED", "by": "another"}
+
+    def step(number, loss, clip_fraction):
+        (run,) = tmp_path.glob("*/status.json")
+        if number == 2:
+            claim_file(run.parent).unlink()
+            run.write_text(json.dumps(done))
+
+    with pytest.raises(BusyError):
+        running.run_cell(prepare(cell), tmp_path, lambda plan: step)
+    (run,) = tmp_path.glob("*/status.json")
+    assert json.loads(run.read_text()) == done
+
+
 @pytest.mark.usefixtures("anywhere")
 @pytest.mark.parametrize("stale", [False, True])
 def test_of_many_at_once_one_has_it(folder, stale):
