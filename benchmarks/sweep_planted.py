@@ -18,8 +18,8 @@ from analysis import schema
 from dpsgd.experiment.options import config_folder
 from dpsgd.experiment.sweep.keys import RunKeys
 from dpsgd.experiment.sweep.planned import PlannedCell, plan_sweep
-from hydra_plugins.clipping_atlas.composing import Composer
-from hydra_plugins.clipping_atlas.expanding import override_lists
+from hydra_plugins.clipping_atlas._composing import Composer
+from hydra_plugins.clipping_atlas._expanding import override_lists
 
 RULES = "flat,per_layer,adaptive,automatic"
 NORMS = "0.03,0.1,0.3,1,3"

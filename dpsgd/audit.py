@@ -69,8 +69,8 @@ def _print_runs(console: Console, cells: Sequence[dict[str, Any]]) -> None:
     for cell in cells:
         table.add_row(
             cell["label"], cell["audit"], f"{cell['audit_correct']}/{cell['audit_guesses']}",
-            format_epsilon(float(cell["epsilon"])), f"{cell['audit_epsilon']:.3g}",
-            f"{cell['audit_epsilon_gaussian']:.3g}",
+            format_epsilon(float(cell["epsilon"])), _bound(cell["audit_epsilon"]),
+            _bound(cell["audit_epsilon_gaussian"]),
             {True: "REFUTED", False: "holds", None: "no claim"}[cell["audit_refuted"]],
         )  # fmt: skip
     console.print(table)
@@ -78,7 +78,8 @@ def _print_runs(console: Console, cells: Sequence[dict[str, Any]]) -> None:
     console.print(
         f"ε ≥: lower bounds, each with confidence {', '.join(f'{level:.0%}' for level in levels)}, "
         "for any mechanism, and for one whose trade-off curve is of Gaussian shape. holds: so many "
-        "right guesses do not refute the run's own privacy profile, which proves nothing"
+        "right guesses do not refute the run's own privacy profile, which proves nothing. –: ε is "
+        "of users and the coins are of their records, which bounds nothing"
     )
 
 
@@ -103,6 +104,10 @@ def _print_attacks(console: Console, rows: Sequence[dict[str, Any]]) -> None:
         "TPR: true positive rate at that false positive rate; –: too few examples to say. LiRA "
         f"needs {FEWEST} runs that differ in their seed alone"
     )
+
+
+def _bound(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3g}"
 
 
 def _shown(value: float) -> str:

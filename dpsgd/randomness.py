@@ -41,14 +41,17 @@ class Streams:
     """The random streams of one run.
 
     ``key`` is the secret (research runs: the seed, which protects nothing), ``run_key`` separates
-    cells, ``epoch`` counts the times that this run had to start a new key. With ``secret`` the key
-    is one of 256 bits, and all that privacy rests on is drawn by a cryptographic generator.
+    cells, ``epoch`` counts the times that this run had to start a new key, and ``nonce`` tells that
+    epoch from the one of a copy of the run, which counts the same: public, of the operating system,
+    empty in epoch 0. With ``secret`` the key is one of 256 bits, and all that privacy rests on is
+    drawn by a cryptographic generator.
     """
 
     key: bytes = field(repr=False)
     run_key: str
     epoch: int = 0
     secret: bool = False
+    nonce: str = ""
 
     @classmethod
     def keyless(cls, run_key: str) -> Streams:
@@ -102,7 +105,8 @@ class Streams:
             raise PrivacyError(f"a released run needs a key of {KEY_BYTES} bytes before it draws")
         fields = (self.key, self.run_key.encode(), purpose.encode())
         head = b"".join(len(field).to_bytes(4, "big") + field for field in fields)
-        return head + self.epoch.to_bytes(4, "big") + step.to_bytes(8, "big")
+        # Last, and alone of no stated length: empty, it leaves the streams of epoch 0 as they are.
+        return head + self.epoch.to_bytes(4, "big") + step.to_bytes(8, "big") + self.nonce.encode()
 
 
 def _mersenne_state(words: bytes) -> torch.Tensor:

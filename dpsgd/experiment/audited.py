@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,14 @@ from dpsgd.auditing.guesses import (
     refutes,
 )
 from dpsgd.auditing.settings import CanaryAudit, GradientAudit, MembershipAudit
+from dpsgd.experiment.ledger.repeats import first_streams
 from dpsgd.experiment.plan import Plan
 from dpsgd.experiment.recorded import losses_of, record_guesses, record_metrics, record_rows
 from dpsgd.training.canaries import Canaries, CanaryUnits
 
 GRADIENT = "gradient"
 """The kind of canary that is a gradient, in ``audit.parquet``."""
+_BOUNDS = ("audit_epsilon", "audit_epsilon_gaussian", "audit_refuted")
 _POINTS = 400
 """Of the privacy profile that a run is held to."""
 
@@ -37,7 +39,7 @@ def canaries_of(plan: Plan) -> Canaries | None:
     sampler = prepared.sampler
     parts = len(prepared.bundle.train) if sampler.combine is None else len(prepared.bundle.users)
     # The coins of an attempt that goes on under a new key are those that it began with.
-    coins = replace(prepared.streams, epoch=0)
+    coins = first_streams(prepared.streams)
     units = CanaryUnits.of(parts, audit.canaries, like, prepared.groups, coins)
     share = sampler.sampling_probability or sampler.expected_units / (parts + audit.canaries)
     return Canaries(units, like, share, plan.noise_multiplier)
@@ -86,19 +88,39 @@ def _summary(
 
     ``audit_epsilon`` holds for any mechanism; ``audit_epsilon_gaussian`` assumes a trade-off curve
     of Gaussian shape. ``audit_refuted``: the coins were guessed better than the run's own curve, by
-    its privacy loss distribution, allows; null for a run without ε.
+    its privacy loss distribution, allows; null for a run without ε. All three are null where a
+    coin is of a record and a unit is a user who brings several.
     """
     delta, significance = plan.prepared.delta, audit.significance
     private = plan.prepared.cell.private
+    if not _coins_of_units(plan, audit):
+        return _counts(audit, guesses) | dict.fromkeys(_BOUNDS)
+    return _counts(audit, guesses) | {
+        "audit_epsilon": epsilon_of_guesses(guesses, delta, significance),
+        "audit_epsilon_gaussian": gaussian_epsilon_of_guesses(guesses, delta, significance),
+        "audit_refuted": refuted(plan, guesses, significance) if private else None,
+    }
+
+
+def _coins_of_units(plan: Plan, audit: GradientAudit | CanaryAudit | MembershipAudit) -> bool:
+    """Whether a coin adds or removes what one unit, or less, contributes on its own.
+
+    A record that joins a user's others changes the one gradient of that user, which may move by
+    twice the bound: a user is put in another's place then, and no claim about users who come or go
+    speaks of that. The coins of one user's records are not of different units either.
+    """
+    return isinstance(audit, GradientAudit) or plan.prepared.sampler.combine is None
+
+
+def _counts(
+    audit: GradientAudit | CanaryAudit | MembershipAudit, guesses: Guesses
+) -> dict[str, Any]:
     return {
         "audit": audit.name,
         "audit_canaries": guesses.canaries,
         "audit_guesses": guesses.made,
         "audit_correct": guesses.correct,
-        "audit_significance": significance,
-        "audit_epsilon": epsilon_of_guesses(guesses, delta, significance),
-        "audit_epsilon_gaussian": gaussian_epsilon_of_guesses(guesses, delta, significance),
-        "audit_refuted": refuted(plan, guesses, significance) if private else None,
+        "audit_significance": audit.significance,
     }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dpsgd.auditing.settings import GradientAudit, NoAudit
+from dpsgd.auditing.settings import CanaryAudit, GradientAudit, MembershipAudit, NoAudit
 from dpsgd.experiment.parts import plain
 from dpsgd.experiment.settings import Cell
 from dpsgd.sampling.sampler import Owners
@@ -42,6 +42,22 @@ def info_with_canaries(cell: Cell, info: Mapping[str, Tensor]) -> dict[str, Tens
             rows[:, 0] = True
         found[key] = torch.cat([value, rows])
     return found
+
+
+def audit_lines(ledger: Mapping[str, Any]) -> list[str]:
+    """Return what a ledger's page says of who has a coin; nothing of a run that is not audited."""
+    audit = ledger.get("audit")
+    if audit is None:
+        return []
+    who = {
+        GradientAudit.__name__: f"{audit.get('canaries')} synthetic units beside the data's",
+        CanaryAudit.__name__: "a share of the training records, made into canaries",
+        MembershipAudit.__name__: "every training record",
+    }[str(audit["_target_"]).rpartition(".")[2]]
+    return [
+        f"Audited (audit={audit['name']}): coins decide who is trained on, of {who}. n, and with "
+        "it q and δ, counts all of them, whatever their coins."
+    ]
 
 
 def audit_block(cell: Cell) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from dpsgd.data.bundle import holdout_is_public
 from dpsgd.errors import BusyError, PrivacyError, UnwritableError
 from dpsgd.experiment.allowed import Gate, gate_of, shown
 from dpsgd.experiment.audited import audited
-from dpsgd.experiment.claim import Claim, claim
+from dpsgd.experiment.claim import BEAT, Claim, claim
 from dpsgd.experiment.files import (
     check_folder,
     read_json,
@@ -88,27 +88,35 @@ def run_cell(prepared: Prepared, runs: Path, progress: Callable[[Plan], Progress
     """
     check_folder(runs, "runs_dir")
     folder = runs / prepared.run_key
-    if finished(folder) is not None:
-        return _run(prepared, runs, progress, None)
-    with claim(folder) as claimed:  # and look again: whoever had it may have finished it
+    done = finished(folder)
+    if done is not None:
+        return _finished_before(prepared, folder, done)
+    with claim(folder) as claimed:
+        done = finished(folder)  # once more: whoever had it may have finished it
+        if done is not None:
+            return _finished_before(prepared, folder, done)
         return _run(prepared, runs, progress, claimed)
 
 
+def _finished_before(prepared: Prepared, folder: Path, done: dict[str, Any]) -> Outcome:
+    if prepared.cell.settings.release:
+        stored_secret(prepared, folder)  # refuses other data before anything of these is shown
+    Generations(folder).discard()
+    ledger, tracker = read_json(folder / schema.LEDGER_FILE) or {}, prepared.cell.tracker
+    tracker.open(folder)
+    return Outcome(folder, done, ledger, True, tracker.upload(folder, done))
+
+
 def _run(
-    prepared: Prepared, runs: Path, progress: Callable[[Plan], Progress], claimed: Claim | None
+    prepared: Prepared, runs: Path, progress: Callable[[Plan], Progress], claimed: Claim
 ) -> Outcome:
     started = time.perf_counter()
     folder = runs / prepared.run_key
     tracker, release = prepared.cell.tracker, prepared.cell.settings.release
     gate = gate_of(release=release)
     if release:
-        stored_secret(prepared, folder)  # refuses other data before anything of these is shown
-    done, generations = finished(folder), Generations(folder)
-    if done is not None:
-        generations.discard()
-        ledger = read_json(folder / schema.LEDGER_FILE) or {}
-        tracker.open(folder)
-        return Outcome(folder, done, ledger, True, tracker.upload(folder, done))
+        stored_secret(prepared, folder)
+    generations = Generations(folder)
     before = read_json(folder / schema.LEDGER_FILE)
     tracker.open(folder)
     plan = solve(prepared, runs / ".cache")
@@ -126,12 +134,12 @@ def _run(
         try:
             # The ledger is on disk, in full, before any parameter changes.
             write_config(folder, plan)
-            write_json(folder / schema.LEDGER_FILE, ledger, durable=bool(attempt.repeats))
+            durable = release or bool(attempt.repeats)
+            write_json(folder / schema.LEDGER_FILE, ledger, durable=durable)
             write_page(folder, ledger, None)
-            keeping = _Keeping(attempt, generations, interrupts)
+            keeping = _Keeping(attempt, generations, interrupts, claimed)
             cell = gate.cell(_train(plan, folder, status, progress(plan), gate, started, keeping))
-            if claimed is not None:
-                claimed.check()
+            claimed.check()
             write_json(folder / schema.CELL_FILE, cell)
             write_page(folder, ledger, at_the_end(cell, sha256(folder / schema.MODEL_FILE), runs))
             status.finish(cell["stopped_by"], cell.get("steps_taken", plan.steps))
@@ -151,11 +159,12 @@ def _run(
 
 @dataclass(frozen=True)
 class _Keeping:
-    """What an attempt keeps its checkpoints by."""
+    """What an attempt keeps its checkpoints by, and the run itself."""
 
     attempt: Attempt
     generations: Generations
     interrupts: Interrupts
+    claimed: Claim
 
     def checkpoints(
         self, recorder: Recorder, watch: Watch | None, canaries: Canaries | None
@@ -187,7 +196,7 @@ def _train(
     watch = watch_of(plan)
     after = None if watch is None else watch.after
     checkpoints = keeping.checkpoints(recorder, watch, trainer.canaries)
-    progressing = _with_heartbeat(shown(gate, progress), status)
+    progressing = _with_heartbeat(shown(gate, progress), status, keeping.claimed)
     with keeping.interrupts.between_steps():
         trainer.run(bundle.train, recorder, progressing, after, checkpoints)
     ending = None if watch is None else watch.release()
@@ -259,7 +268,7 @@ def _evaluate(plan: Plan, folder: Path, gate: Gate, step: int) -> pd.DataFrame:
 
 
 def _with_heartbeat(
-    progress: Callable[[int, float, float | None], None], status: Status, every: float = 5.0
+    progress: Callable[[int, float, float | None], None], status: Status, claimed: Claim
 ) -> Callable[[int, float, float | None], None]:
     last = time.monotonic()
 
@@ -267,7 +276,8 @@ def _with_heartbeat(
         nonlocal last
         status.at(number)
         progress(number, loss, clip_fraction)
-        if time.monotonic() - last > every:
+        if time.monotonic() - last > BEAT:
+            claimed.check()  # before anything is written into a folder that is another's now
             last = time.monotonic()
             status.beat(number)
 

@@ -42,9 +42,11 @@ class Claim:
         self._folder, self._mine = folder, mine
 
     def check(self) -> None:
-        """Raise BusyError if another process took the run over, this one having been silent."""
+        """Raise BusyError if another process took the run over, this one having been silent, and
+        so if it let it go again: what is in the folder is then that one's.
+        """
         now = read_holder(claim_file(self._folder))
-        if now is not None and now.token != self._mine.token:
+        if now is None or now.token != self._mine.token:
             raise _busy(self._folder, now)
 
 

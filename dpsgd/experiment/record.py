@@ -182,7 +182,8 @@ def label_of(cell: Cell, reached: float | None) -> str:
     threshold = f" C={norm:g}" if norm is not None else ""
     mechanism = "" if cell.settings.mechanism == "private" else f" {cell.settings.mechanism}"
     epsilon = cell.settings.epsilon if cell.private else math.inf
-    epsilon = reached if epsilon is None else epsilon
+    if epsilon is None or (reached is not None and reached > epsilon):
+        epsilon = reached  # steps that were charged again take it beyond what was aimed for
     shown = "?" if epsilon is None else format_epsilon(epsilon)
     rule = f"{cell.clip.name}{unit}{threshold}{mechanism}"
     return f"{rule} ε={shown} s{cell.settings.seed}"

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from dpsgd.auditing.settings import NoAudit
 from dpsgd.data.bundle import Bundle, holdout_is_public
 from dpsgd.data.notes import COMPUTED, COUNTED, OVERLAPPING
 from dpsgd.errors import ConfigError
@@ -55,6 +56,11 @@ def check_release_settings(cell: Cell) -> None:
         raise ConfigError(
             "sampling", cell.sampling.name,
             f"must be one of this project's {_WITH}, which draw by a cryptographic generator",
+        )  # fmt: skip
+    if not isinstance(cell.audit, NoAudit):
+        raise ConfigError(
+            "audit", cell.audit.name,
+            f"must be none {_WITH}: audit the same settings in a run that is not released",
         )  # fmt: skip
     _check_tracker(cell)
     _check_slices(cell)

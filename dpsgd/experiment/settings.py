@@ -253,11 +253,6 @@ def _check_audit(cell: Cell) -> None:
             "audit", cell.audit.name, "looks for what ε does not allow, and this run has no ε "
             f"(mechanism={cell.settings.mechanism}, epsilon={cell.settings.epsilon})",
         )  # fmt: skip
-    if cell.settings.release:
-        raise ConfigError(
-            "audit", cell.audit.name, "must be none with release=true: audit the same settings in "
-            "a run that is not released",
-        )  # fmt: skip
     if cell.settings.relation == "replace_one":
         raise ConfigError(
             "relation", cell.settings.relation, "must be add_or_remove_one or replace_special with "

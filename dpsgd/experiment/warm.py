@@ -11,7 +11,7 @@ import pkgutil
 
 import pydantic
 
-from dpsgd.experiment.ledger.environment import code_state, environment
+from dpsgd.experiment.ledger.environment import code_state, sources
 
 PACKAGES = ("dpsgd.clipping", "dpsgd.models", "dpsgd.sampling", "dpsgd.telemetry", "dpsgd.training")
 """Of these, every module: which of them a cell needs, its configuration says."""
@@ -39,7 +39,7 @@ def warm() -> None:
             importlib.import_module(module.name)
     pydantic.TypeAdapter(int)  # looks for plugins among all that is installed, once a process
     code_state()  # asks git, once a process: the code that counts is what was imported here
-    environment("cpu")
+    sources()  # the files likewise; what is computed with them is asked where a cell runs
 
 
 warm()

@@ -29,7 +29,7 @@ UNTRACKED = {"_target_": "dpsgd.experiment.tracker.NoTracker", "name": "none"}
 class CheckedSweeper(BasicSweeper):
     """Run the cells that are missing under any launcher, and end with a table of what failed.
 
-    ``where`` holds exceptions from ``params`` (see ``expanding.py``). ``only`` keeps, of the cells
+    ``where`` holds exceptions from ``params`` (see ``_expanding.py``). ``only`` keeps, of the cells
     asked for, those whose run keys begin so.
     """
 
@@ -75,8 +75,8 @@ class CheckedSweeper(BasicSweeper):
 
     def _plan(self, arguments: list[str], keys: RunKeys) -> SweepPlan:
         from dpsgd.experiment.sweep.planned import plan_sweep  # noqa: PLC0415
-        from hydra_plugins.clipping_atlas.composing import Composer  # noqa: PLC0415
-        from hydra_plugins.clipping_atlas.expanding import override_lists  # noqa: PLC0415
+        from hydra_plugins.clipping_atlas._composing import Composer  # noqa: PLC0415
+        from hydra_plugins.clipping_atlas._expanding import override_lists  # noqa: PLC0415
 
         loader = self._context.config_loader
         jobs = override_lists(self.params, self.where, arguments, loader)

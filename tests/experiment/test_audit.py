@@ -1,11 +1,13 @@
 """Audited cells: honest runs are not refuted, and runs with a planted fault are."""
 
 import json
+import shutil
 
 import pandas as pd
 import pytest
 import torch
 from deciding import SHARED
+from ledgers import Folder
 
 from analysis import schema
 from dpsgd import train
@@ -67,11 +69,33 @@ def test_verify_holds_of_an_audited_run_and_finds_an_edited_coin(honest):
         file.write_bytes(kept)
 
 
+def test_the_page_says_who_has_a_coin_and_what_is_raw(honest):
+    page = " ".join((honest.folder / schema.LEDGER_PAGE).read_text(encoding="utf-8").split())
+    assert "1000 synthetic units beside the data's" in page
+    assert "audit.parquet" in page.partition("## Not covered by ε")[2].partition("## Data")[0]
+
+
+@pytest.mark.parametrize("kind", ["left out", "another"])
+def test_a_ledger_that_tells_of_another_audit_is_found(honest, tmp_path, kind):
+    shutil.copytree(honest.folder, tmp_path / honest.folder.name)
+    run = Folder(tmp_path / honest.folder.name)
+    if kind == "another":
+        run.ledger(lambda value: value["audit"].update(canaries=1))
+    else:
+        run.ledger(lambda value: value.pop("audit"))
+        (run.path / schema.AUDIT_FILE).unlink()
+    run.reseal()
+    found = verify(run.path, accountants=False).findings.mismatches
+    assert "audit" in [one.what for one in found]
+
+
 def test_half_the_noise_is_refuted(tmp_path, monkeypatch):
     honest_noise = step_module.gaussian_noise
     monkeypatch.setattr(
         step_module, "gaussian_noise",
-        lambda like, groups, std, source: honest_noise(like, groups, [s / 2 for s in std], source),
+        lambda like, groups, std, source: honest_noise(
+            like, groups, [value / 2 for value in std], source
+        ),
     )  # fmt: skip
     assert audited(tmp_path).cell["audit_refuted"] is True
 

@@ -99,7 +99,7 @@ def test_a_killed_run_is_not_repeated_by_other_code(tmp_path, monkeypatch):
     settings = TINY | {"runs_dir": str(tmp_path), "clip": "flat"}
     with pytest.raises(KeyboardInterrupt):
         train(settings, on_step=killed)
-    monkeypatch.setattr(environment, "_sources", lambda: "edited")
+    monkeypatch.setattr(environment, "sources", lambda: "edited")
     with pytest.raises(PrivacyError, match=r"another environment \(sources\)"):
         train(settings)
 

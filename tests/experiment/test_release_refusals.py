@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from releases import configured
 
+from dpsgd import part
 from dpsgd.data.notes import COMPUTED, COUNTED, OVERLAPPING
 from dpsgd.errors import ConfigError
 from dpsgd.experiment.prepared import prepare
@@ -37,6 +38,9 @@ def cell(**changes):
         ({"data.holdout": "private"}, r"^data.holdout=private: must be public"),
         (OWNED | BY_SIZE, r"^slices.kinds.size=user_size: must not be made from training"),
         ({"slices.kinds.where": COLUMN}, r"^slices.kinds.where=column: must not be named by"),
+        ({"audit": "membership"}, r"^audit=membership: must be none with release"),
+        ({"audit": "gradient"}, r"^audit=gradient: must be none with release"),
+        ({"audit": "canaries"}, r"^audit=canaries: must be none with release"),
         (
             {"tracker": "mlflow", "tracker.uri": "https://me:word@somewhere"},
             r"^tracker.uri=\(with a password\): must hold no password",
@@ -47,6 +51,12 @@ def test_what_cannot_be_released_is_refused_by_key(changes, message):
     with pytest.raises(ConfigError, match=message) as caught:
         prepare(cell(**changes))
     assert "word@" not in str(caught.value)
+
+
+def test_an_audit_put_into_a_cell_that_was_read_is_refused_too():
+    audited = dataclasses.replace(cell(), audit=part("audit/membership"))
+    with pytest.raises(ConfigError, match=r"^audit=membership: must be none with release"):
+        prepare(audited)
 
 
 def test_an_estimate_certifies_no_release():

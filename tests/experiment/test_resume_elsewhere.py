@@ -10,7 +10,7 @@ from ledgers import Folder
 from resuming import bits, kept, killed, run, steps_seen
 
 from analysis import schema
-from dpsgd import noise
+from dpsgd import noise as noise_module
 from dpsgd.accounting import PLD, poisson_gaussian
 from dpsgd.errors import ConfigError, PrivacyError
 from dpsgd.experiment.composition import total
@@ -19,6 +19,7 @@ from dpsgd.experiment.ledger import environment
 from dpsgd.experiment.ledger.repeats import repeats_of
 from dpsgd.experiment.plan import COMPARED
 from dpsgd.experiment.resume import attempt
+from dpsgd.experiment.track.contents import contents
 from dpsgd.experiment.verify import read_ledger, verify
 from dpsgd.sampling.schemes import steps_to_charge
 
@@ -116,16 +117,16 @@ def test_compose_adds_what_was_charged_again(moved_once):
 
 def test_the_noise_of_steps_that_are_charged_again_is_new(tmp_path, threads, monkeypatch):
     drawn = []
-    plain = noise.fill_normal
+    plain = noise_module.fill_normal
 
-    def noted(out, source, std):
-        plain(out, source, std)
-        drawn.append(out.clone())
+    def noted(vector, generator, std):
+        plain(vector, generator, std)
+        drawn.append(vector.clone())
 
     killed(tmp_path / "a", {"telemetry": "off", "telemetry.window": None}, at=4)
     threads(2)
     with monkeypatch.context() as patch:
-        patch.setattr(noise, "fill_normal", noted)
+        patch.setattr(noise_module, "fill_normal", noted)
         seen, _ = steps_seen(
             tmp_path / "a", CHARGE | {"telemetry": "off", "telemetry.window": None}
         )
@@ -141,8 +142,9 @@ def test_the_noise_of_steps_that_are_charged_again_is_new(tmp_path, threads, mon
 
 def test_killed_again_it_goes_on_by_the_streams_of_its_own_attempt(tmp_path, threads):
     killed(tmp_path / "one", at=3)
-    shutil.copytree(tmp_path / "one", tmp_path / "two", symlinks=True)
     threads(2)
+    killed(tmp_path / "one", CHARGE, at=3)
+    shutil.copytree(tmp_path / "one", tmp_path / "two", symlinks=True)
     whole = run(tmp_path / "one", CHARGE)
     for step in (3, 4, 5):  # before its first checkpoint it begins at the same one again
         folder = killed(tmp_path / "two", CHARGE, at=step)
@@ -150,6 +152,31 @@ def test_killed_again_it_goes_on_by_the_streams_of_its_own_attempt(tmp_path, thr
     seen, again = steps_seen(tmp_path / "two", CHARGE)
     assert seen == [5]
     assert bits(again) == bits(whole)
+
+
+def test_copies_of_a_run_go_on_by_streams_of_their_own(tmp_path, threads):
+    killed(tmp_path / "one", at=3)
+    killed(tmp_path / "one", at=4)
+    shutil.copytree(tmp_path / "one", tmp_path / "two", symlinks=True)
+    threads(2)
+    there = read_ledger(run(tmp_path / "one", CHARGE))
+    threads(3)
+    here = read_ledger(run(tmp_path / "two", CHARGE))
+    (one,), (other,) = repeats_of(there), repeats_of(here)
+    assert one.epoch == other.epoch
+    assert one.stream_id != other.stream_id
+
+
+def test_no_name_of_a_run_says_less_than_it_costs(tmp_path, threads):
+    settings = {"epsilon": 1.0, "noise_multiplier": None, "checkpoint": None}
+    folder = killed(tmp_path, settings, at=2)
+    threads(2)
+    killed(tmp_path, settings | CHARGE, at=2)
+    status = read_json(folder / schema.STATUS_FILE)
+    assert read_ledger(folder)["epsilon"] > 1.2
+    assert float(contents(folder, "KILLED", status).name.split("ε=")[1].split()[0]) > 1.2
+    cell = read_json(run(tmp_path, settings | CHARGE) / schema.CELL_FILE)
+    assert float(cell["label"].split("ε=")[1].split()[0]) >= cell["epsilon"] - 1e-9
 
 
 def test_going_back_is_another_environment_too(tmp_path, threads):
@@ -306,6 +333,9 @@ FORGED = {
     "another epoch": (
         ledger_of(lambda v: v["charged_again"][0].update(epoch=2)), "charged_again[0].epoch",
     ),
+    "another nonce": (
+        ledger_of(lambda v: v["charged_again"][0].update(nonce="0" * 16)), "stream_id of epoch 1",
+    ),
     "no such origin": (
         ledger_of(lambda v: v["charged_again"][0].update(origin="f" * 16)),
         "charged_again[0].origin",
@@ -325,6 +355,17 @@ def test_a_forged_repeat_is_named(moved, kind):
         m.what for m in verify(moved.path, accountants=kind == "all of it").findings.mismatches
     ]
     assert any(what in one for one in found), found
+
+
+def test_fewer_steps_charged_than_the_last_attempt_took_are_found(moved):
+    def forge(value):
+        _shorter(value)
+        value["charged_again"][0].update(after=4)
+
+    moved.ledger(forge)
+    moved.reseal()
+    found = [one.what for one in verify(moved.path, accountants=False).findings.mismatches]
+    assert found == ["step after which the latest attempt began"]
 
 
 def test_resume_is_one_of_two_words(tmp_path):

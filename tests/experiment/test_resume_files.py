@@ -11,6 +11,7 @@ import torch
 from resuming import bits, kept, killed, left, run, steps_seen
 
 from analysis import schema
+from dpsgd.errors import PrivacyError
 from dpsgd.experiment.resume import generations
 from dpsgd.experiment.resume.generations import BEFORE, NEWEST, Generations
 from dpsgd.experiment.resume.packed import packed, unpacked
@@ -178,3 +179,19 @@ def test_a_checkpoint_of_the_same_run_in_another_environment_is_foreign(tmp_path
     assert seen[0] < 4
     assert bits(again) == whole
     assert (again / schema.MODEL_FILE).exists()
+
+
+@pytest.mark.parametrize("left", ["torn", "gone"])
+def test_a_run_whose_ledger_is_lost_is_not_begun_again_by_the_same_streams(tmp_path, left):
+    folder = killed(tmp_path)
+    file = folder / schema.LEDGER_FILE
+    file.write_text("{") if left == "torn" else file.unlink()
+    with pytest.raises(PrivacyError, match=rf"ledger.json is {left}"):
+        run(tmp_path)
+
+
+def test_without_privacy_a_lost_ledger_costs_nothing(tmp_path):
+    settings = {"mechanism": "neither", "epsilon": None, "noise_multiplier": None}
+    folder = killed(tmp_path, settings)
+    (folder / schema.LEDGER_FILE).unlink()
+    run(tmp_path, settings)

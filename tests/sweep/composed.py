@@ -10,8 +10,8 @@ from hydra.types import RunMode
 from omegaconf import OmegaConf, open_dict
 
 from dpsgd.experiment.options import config_folder
-from hydra_plugins.clipping_atlas.composing import Composer
-from hydra_plugins.clipping_atlas.expanding import override_lists
+from hydra_plugins.clipping_atlas._composing import Composer
+from hydra_plugins.clipping_atlas._expanding import override_lists
 
 SWEEPS = sorted(file.stem for file in config_folder("sweeps").glob("*.yaml"))
 

@@ -14,8 +14,10 @@ import time
 from pathlib import Path
 
 import pytest
+from composed import composer
 
 from dpsgd.errors import BusyError
+from dpsgd.experiment import cell as running
 from dpsgd.experiment import claim as claiming
 from dpsgd.experiment import locks
 from dpsgd.experiment.claim import claim
@@ -28,6 +30,8 @@ from dpsgd.experiment.holder import (
     text_of,
     this_process,
 )
+from dpsgd.experiment.prepared import prepare
+from dpsgd.experiment.settings import read_cell
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY = "0123456789abcdef"
@@ -257,6 +261,32 @@ def test_who_was_taken_for_dead_is_told_before_it_writes_its_end(folder):
     assert read_holder(claim_file(folder)).host == "elsewhere"  # and takes nothing from it
 
 
+def test_so_is_one_whose_run_was_taken_over_and_let_go_again(folder):
+    with claim(folder) as claimed:
+        claim_file(folder).unlink()
+        with pytest.raises(BusyError):
+            claimed.check()
+
+
+def test_who_was_taken_for_dead_writes_no_sign_of_life_over_what_another_left(
+    tmp_path, monkeypatch
+):
+    cell = read_cell(composer()(["data=digits", "model=logistic", "tracker=none", "steps=3"]))
+    monkeypatch.setattr(running, "BEAT", 0.0)
+    done = {"status": "FINISHED", "by": "another"}
+
+    def step(number, loss, clip_fraction):
+        (run,) = tmp_path.glob("*/status.json")
+        if number == 2:
+            claim_file(run.parent).unlink()
+            run.write_text(json.dumps(done))
+
+    with pytest.raises(BusyError):
+        running.run_cell(prepare(cell), tmp_path, lambda plan: step)
+    (run,) = tmp_path.glob("*/status.json")
+    assert json.loads(run.read_text()) == done
+
+
 @pytest.mark.usefixtures("anywhere")
 @pytest.mark.parametrize("stale", [False, True])
 def test_of_many_at_once_one_has_it(folder, stale):
@@ -292,3 +322,15 @@ def test_an_error_of_another_process_says_the_same():
     again = pickle.loads(pickle.dumps(error))  # noqa: S301
     assert str(again) == str(error)
     assert again.pid == 3
+
+
+def test_a_run_that_is_moved_away_as_it_is_looked_at_is_not_trained_without_a_claim(
+    tmp_path, monkeypatch
+):
+    looks = iter([{"label": "as it was"}, None])
+    monkeypatch.setattr(running, "finished", lambda folder: next(looks))
+    monkeypatch.setattr(running, "solve", lambda *_: pytest.fail("it is trained"))
+    cell = read_cell(composer()(["data=digits", "model=logistic", "tracker=none", "steps=2"]))
+    outcome = running.run_cell(prepare(cell), tmp_path, lambda plan: lambda *step: None)
+    assert outcome.repeated
+    assert outcome.cell == {"label": "as it was"}

@@ -2,7 +2,7 @@
 
 from composed import loader
 
-from hydra_plugins.clipping_atlas.expanding import override_lists
+from hydra_plugins.clipping_atlas._expanding import override_lists
 
 PARAMS = {"clip": "flat,nsgd", "clip.norm": "1,3", "seed": "0,1"}
 WHERE = [{"clip": "nsgd,psac", "params": {"clip.norm": None, "clip.r": "0.1,0.2"}}]

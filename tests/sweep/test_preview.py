@@ -1,5 +1,6 @@
 """What is said before a sweep starts is true, and fits a terminal."""
 
+import io
 import json
 import math
 import re
@@ -7,16 +8,21 @@ import socket
 
 import pytest
 from composed import composer, jobs_of
+from rich.console import Console
 
-from dpsgd.accounting import PLD
+from dpsgd.accounting import PLD, format_epsilon
 from dpsgd.accounting.merging import composed
+from dpsgd.experiment.files import write_json
 from dpsgd.experiment.identity import flat_config
+from dpsgd.experiment.ledger import ledger_of
+from dpsgd.experiment.ledger.repeats import Repeat, with_repeats
 from dpsgd.experiment.plan import solve
 from dpsgd.experiment.prepared import prepare
+from dpsgd.experiment.sweep.charged import charged_again
 from dpsgd.experiment.sweep.estimate import seconds_left
 from dpsgd.experiment.sweep.keys import RunKeys
 from dpsgd.experiment.sweep.planned import plan_sweep
-from dpsgd.experiment.sweep.preview import duration, preview
+from dpsgd.experiment.sweep.preview import duration, preview, print_preview
 from dpsgd.experiment.sweep.released_together import Schedules, Together, released_together
 from dpsgd.experiment.sweep.rows import FINISHED, IndexRow
 
@@ -46,6 +52,25 @@ def test_the_total_is_that_of_all_private_cells_composed(tmp_path):
     assert (found.private, found.not_private, found.delta) == (6, 3, delta)
     assert right * (1 - 1e-6) <= found.epsilon <= right * 1.01
     assert not found.why
+
+
+def test_what_was_charged_again_of_a_cell_is_part_of_the_total(tmp_path):
+    plan = cells(tmp_path, "epsilon=1", "baselines=false")
+    (planned,) = plan.cells
+    solved = solve(prepare(planned.cell), tmp_path / "cache")
+    prepared = solved.prepared
+    repeat = Repeat(1, "0", "f" * 16, 0, None, {}, {})
+    planned.folder.mkdir(parents=True)
+    ledger = with_repeats(ledger_of(solved), {"environment": {}, "code": {}}, solved, [repeat])
+    write_json(planned.folder / "ledger.json", ledger)
+    again = charged_again([planned.folder])
+    found = released_together([planned.cell], Schedules(RunKeys()), tmp_path / "cache", again)
+    twice = composed([prepared.event(solved.noise_multiplier, solved.steps)] * 2)
+    right = PLD("pld", 1e-4).epsilon(twice, "add_or_remove_one", prepared.delta)
+    assert right * (1 - 1e-6) <= found.epsilon <= right * 1.01
+    said = io.StringIO()
+    print_preview(Console(file=said, width=200), plan, RunKeys(), planned.folder.parent, 1)
+    assert f"ε ≤ {format_epsilon(found.epsilon)}" in said.getvalue()
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from dpsgd.experiment.identity import (
 )
 from dpsgd.experiment.ledger.decisions import decisions_block, looks_entries, neighbours_besides
 from dpsgd.experiment.ledger.entries import ENVELOPE, step_entries
-from dpsgd.experiment.ledger.environment import code_state, environment
+from dpsgd.experiment.ledger.environment import beginning, code_state
 from dpsgd.experiment.ledger.not_covered import not_covered, slice_statistics
 from dpsgd.experiment.ledger.words import (
     CONVERSION,
@@ -93,7 +93,7 @@ def ledger_of(plan: Plan) -> dict[str, Any]:
         "stream_id": prepared.streams.stream_id,
         "common_noise": cell.debug.common_noise,
         **_randomness(cell),
-        "environment": environment(settings.device),
+        "environment": beginning(settings.device, prepared.model),
         "code": code_state(),
         "own_code": own_code_of(cell),
         "result_version": RESULT_VERSION,

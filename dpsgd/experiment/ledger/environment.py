@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
+
+from dpsgd.experiment.ledger.kernels import kernels, processor
 
 NOT_A_CHECKOUT = "not a checkout"
 _ROOT = Path(__file__).resolve().parents[3]
@@ -30,11 +33,24 @@ def environment(device: str) -> dict[str, Any]:
         "python": platform.python_version(),
         "machine": platform.machine(),
         "cpu": torch.backends.cpu.get_cpu_capability(),
+        "processor": processor(),
+        "kernels": kernels(),
         "threads": torch.get_num_threads(),
         **_accelerator(device),
         **versions,
-        "sources": _sources(),
+        "sources": sources(),
     }
+
+
+def beginning(device: str, model: nn.Module) -> dict[str, Any]:
+    """Return the :func:`environment` with a hash of the weights that ``model``, which is not yet
+    trained, begins with: a model of the user's own may read them from anywhere.
+    """
+    digest = hashlib.sha256()
+    for name, value in model.state_dict().items():
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}\0".encode())
+        digest.update(value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
+    return {**environment(device), "initial_weights": digest.hexdigest()[:16]}
 
 
 def repeats_bits(device: str) -> bool:
@@ -45,7 +61,7 @@ def repeats_bits(device: str) -> bool:
 
 
 @cache
-def _sources() -> str:
+def sources() -> str:
     """Return a hash of this package's source files, as they were when it was first asked for."""
     digest = hashlib.sha256()
     for file in sorted(_PACKAGE.rglob("*.py")):

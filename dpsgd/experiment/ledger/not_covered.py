@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from analysis import schema
+from dpsgd.auditing.settings import NoAudit
 from dpsgd.data.bundle import Bundle, holdout_is_public
 from dpsgd.engine.gradients import Engine
 from dpsgd.experiment.ledger.decisions import decisions_not_covered
@@ -32,6 +33,11 @@ def not_covered(plan: Plan) -> list[str]:
             else "which are not public; reading them raw is not in ε"
         )
     )
+    if not isinstance(cell.audit, NoAudit):
+        found.append(
+            "audit.parquet, figures of split audit, and how many guesses were right: coins, raw "
+            "scores and raw losses"
+        )
     if any(split.user is not None for split in (bundle.validation, bundle.test)):
         found.append(
             "validation and test records of users who may also own training records: what is read "

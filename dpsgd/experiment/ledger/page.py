@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpsgd.accounting import ESTIMATES, format_delta, format_epsilon, unit_text
+from dpsgd.experiment.canaries import audit_lines
 from dpsgd.experiment.ledger.decisions import DRAW, decision_lines
 from dpsgd.experiment.ledger.evidence_page import evidence_section
 from dpsgd.experiment.ledger.layout import bullets, paragraph, quote, table
@@ -54,11 +55,17 @@ def _not_covered(ledger: Mapping[str, Any]) -> list[str]:
 
 def _protected(ledger: Mapping[str, Any]) -> list[str]:
     if not ledger["private"]:
-        return ["Nothing: no bound holds.", f"n = {ledger['n_units']} units.", _steps(ledger)]
+        return [
+            "Nothing: no bound holds.",
+            f"n = {ledger['n_units']} units.",
+            *audit_lines(ledger),
+            _steps(ledger),
+        ]
     return [
         f"Neighbours: {ledger['neighbours']}.",
         f"n = {ledger['n_units']} units, declared {ledger['n_units_declared']}. "
         f"δ: {ledger['delta_why']}.",
+        *audit_lines(ledger),
         _steps(ledger),
         *repeat_lines(ledger),
     ]

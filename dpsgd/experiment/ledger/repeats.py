@@ -26,15 +26,21 @@ class Repeat:
     """Training that went on in another environment, with a new epoch of the key.
 
     It began after step ``after``, from the checkpoint that the attempt of ``origin``, a stream id,
-    had left there (None: from the first step). ``environment`` and ``code`` are its own.
+    had left there (None: from the first step). ``environment`` and ``code`` are its own, and so is
+    ``nonce``: another copy of the folder goes on by other streams.
     """
 
     epoch: int
+    nonce: str
     stream_id: str
     after: int
     origin: str | None
     environment: Mapping[str, Any]
     code: Mapping[str, Any]
+
+    def streams(self, streams: Streams) -> Streams:
+        """Return those of ``streams``, the run's, that this repeat draws by."""
+        return replace(streams, epoch=self.epoch, nonce=self.nonce)
 
 
 def repeats_of(ledger: Mapping[str, Any]) -> tuple[Repeat, ...]:
@@ -46,8 +52,13 @@ def repeats_of(ledger: Mapping[str, Any]) -> tuple[Repeat, ...]:
 
 
 def epoch_of(streams: Streams, repeats: Sequence[Repeat]) -> Streams:
-    """Return the streams that the last of ``repeats`` draws by."""
-    return replace(streams, epoch=repeats[-1].epoch if repeats else 0)
+    """Return the streams that the last of ``repeats`` draws by, without one the first ones."""
+    return repeats[-1].streams(streams) if repeats else first_streams(streams)
+
+
+def first_streams(streams: Streams) -> Streams:
+    """Return the streams that a run began with."""
+    return replace(streams, epoch=0, nonce="")
 
 
 def entries_again(plan: Plan, repeats: Sequence[Repeat]) -> list[dict[str, Any]]:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from analysis import schema
 from dpsgd.accounting import check_certified, format_epsilon
 from dpsgd.errors import PrivacyError
 from dpsgd.experiment.ledger.composed import composed_event
 from dpsgd.experiment.ledger.content import training_entries
-from dpsgd.experiment.ledger.environment import code_state, environment, repeats_bits
+from dpsgd.experiment.ledger.environment import beginning, code_state, repeats_bits
 from dpsgd.experiment.ledger.repeats import (
     Repeat,
     differs,
@@ -34,13 +36,15 @@ SIGMA_APART = 1e-2
 @dataclass(frozen=True)
 class Attempt:
     """One attempt at a run. ``plan`` has the ε of all attempts together, and the first streams;
-    ``content`` is the checkpoint to go on from (None: from the first step).
+    ``content`` is the checkpoint to go on from (None: from the first step), and ``here`` the
+    environment, with the weights that training begins with.
     """
 
     plan: Plan
     repeats: tuple[Repeat, ...]
     content: Content | None
     stored: Mapping[str, Any]
+    here: Mapping[str, Any]
 
     @property
     def begun(self) -> int:
@@ -57,8 +61,7 @@ class Attempt:
     @property
     def identity(self) -> dict[str, Any]:
         """What a checkpoint of this attempt says of itself."""
-        device = self.plan.prepared.cell.settings.device
-        return _identity(self.plan, self.training.prepared.streams.stream_id, environment(device))
+        return _identity(self.plan, self.training.prepared.streams.stream_id, self.here)
 
     def ledger(self, planned: dict[str, Any]) -> dict[str, Any]:
         """Return the whole ledger; ``planned`` is that of ``plan``."""
@@ -76,21 +79,23 @@ def attempt_of(
     beginning of such a repeat is lost, the steps to come are another release: they are drawn by a
     new epoch of the key and charged again (``resume=charge``), or refused.
 
-    Raises PrivacyError for a refusal, and for a ledger that cannot be of this run.
+    Raises PrivacyError for a refusal, for a ledger that cannot be of this run, and for one that is
+    torn, or gone where there are checkpoints.
     """
-    if not isinstance(stored, Mapping):
-        return Attempt(plan, (), None, {})
     settings = plan.prepared.cell.settings
-    here, there = environment(settings.device), environment_of(stored)
-    kept = list(checkpoints)
+    here, kept = beginning(settings.device, plan.prepared.model), list(checkpoints)
+    if not isinstance(stored, Mapping):
+        _check_new(plan, kept, folder)
+        return Attempt(plan, (), None, {}, here)
+    there = environment_of(stored)
     if not plan.prepared.cell.private:  # it has no ε to keep: elsewhere it starts again
         fitting = _made_by(kept, plan, plan.prepared.streams.stream_id, here)
-        return Attempt(plan, (), next(fitting, None), {})
+        return Attempt(plan, (), next(fitting, None), {}, here)
     repeats = repeats_of(stored)
     if repeats or here != there:
         plan = _as_before(plan, stored, folder)
     if here == there and repeats_bits(settings.device):
-        known = Attempt(_charged(plan, repeats, cache), repeats, None, stored)
+        known = Attempt(_charged(plan, repeats, cache), repeats, None, stored, here)
         for content in _goes_on(kept, known, here):
             return replace(known, content=content)
         if not repeats or repeats[-1].after == 0:
@@ -107,7 +112,20 @@ def attempt_of(
     plan = _charged(plan, moved, cache)
     if settings.resume != "charge":
         raise PrivacyError(_refusal(plan, moved[-1], stored, differs(there or {}, here), folder))
-    return Attempt(plan, moved, content, stored)
+    return Attempt(plan, moved, content, stored, here)
+
+
+def _check_new(plan: Plan, kept: list[Content], folder: Path) -> None:
+    """Raise PrivacyError if a run without a ledger was begun all the same: where that was, and by
+    which streams, is not known.
+    """
+    torn = (folder / schema.LEDGER_FILE).exists()
+    if plan.prepared.cell.private and (torn or kept):
+        raise PrivacyError(
+            f"{folder} holds an attempt whose {schema.LEDGER_FILE} is {'torn' if torn else 'gone'}:"
+            " in which environment it began is not known, and the same noise could cover other "
+            "sums. Move that folder away if nothing from it was released, or use another seed"
+        )
 
 
 def _goes_on(kept: list[Content], known: Attempt, here: Mapping[str, Any]) -> Iterable[Content]:
@@ -139,11 +157,12 @@ def _moved(
     plan: Plan, repeats: tuple[Repeat, ...], content: Content | None, here: Mapping[str, Any]
 ) -> tuple[Repeat, ...]:
     """Return ``repeats`` with one more, which begins at ``content``."""
-    epoch = len(repeats) + 1
-    streams = replace(plan.prepared.streams, epoch=epoch)
+    epoch, nonce = len(repeats) + 1, secrets.token_hex(8)
+    streams = replace(plan.prepared.streams, epoch=epoch, nonce=nonce)
     after = 0 if content is None else int(content["step"])
     origin = None if content is None else str(content["identity"]["stream_id"])
-    return (*repeats, Repeat(epoch, streams.stream_id, after, origin, dict(here), code_state()))
+    moved = Repeat(epoch, nonce, streams.stream_id, after, origin, dict(here), code_state())
+    return (*repeats, moved)
 
 
 def _as_before(plan: Plan, stored: Mapping[str, Any], folder: Path) -> Plan:
@@ -179,13 +198,14 @@ def _charged(plan: Plan, repeats: tuple[Repeat, ...], cache: Path) -> Plan:
 def _refusal(plan: Plan, repeat: Repeat, stored: Mapping[str, Any], what: str, folder: Path) -> str:
     settings = plan.prepared.cell.settings
     target = settings.epsilon
-    if not what and not repeats_bits(settings.device):
-        what = f"another process on device={settings.device}"
     budget = "" if target is None else f" (epsilon={target:g})"
     why = (
         f"holds an attempt from another environment ({what}), whose steps would not be repeated "
         "bit by bit"
         if what
+        else f"holds an attempt of another process on device={settings.device}, which repeats no "
+        "step bit by bit"
+        if not repeats_bits(settings.device)
         else "lacks the checkpoint from which its latest attempt began"
     )
     return (

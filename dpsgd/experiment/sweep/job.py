@@ -65,7 +65,8 @@ def _run(config: Mapping[str, Any], runs: Path, sweep: Path, job: str) -> Ended:
     except Exception as error:
         with suppress(OSError), log.open("a", encoding="utf-8") as opened:
             traceback.print_exc(file=opened)
-        return Ended(None, FAILED, _in_one_line(type(error).__name__, error), "", str(log), False)
+        said = _in_one_line(type(error).__name__, error, log, release)
+        return Ended(None, FAILED, said, "", str(log), False)
 
 
 def _train(tell: Any, config: Mapping[str, Any], runs: Path) -> dict[str, Any]:
@@ -86,8 +87,9 @@ def _what_became(result: ChildResult, runs: Path, log: Path, release: bool) -> E
         if name == BusyError.__name__:
             return Ended(key, ELSEWHERE, line, "", str(log), False)  # the folder is another's
         status = KILLED if name in KILLERS else FAILED
-        error = SIGTERM if name == "Terminated" else _in_one_line(name, line)
-        return Ended(key, status, error, "", _keep_log(log, folder), False)
+        kept = _keep_log(log, folder)
+        error = SIGTERM if name == "Terminated" else _in_one_line(name, line, kept, release)
+        return Ended(key, status, error, "", kept, False)
     error = _sudden(result)
     if folder is not None:
         mark_killed(folder, result.pid, result.signal or error, release=release)
@@ -115,6 +117,11 @@ def _keep_log(log: Path, folder: Path | None, *, only_if_said: bool = False) -> 
     return str(kept)
 
 
-def _in_one_line(name: str, error: object) -> str:
+def _in_one_line(name: str, error: object, log: Path | str | None, release: bool) -> str:
+    """Return what was raised as a line of the sweep's table and records, which are no private
+    files: of a released run without its message.
+    """
+    if release:
+        return f"{name}: its message may quote the data, and so it is in {log} alone"
     lines = str(error).splitlines()
     return f"{name}: {lines[0]}" if lines and lines[0] else name

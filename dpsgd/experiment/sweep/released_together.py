@@ -66,8 +66,11 @@ class Schedules:
         return json.dumps([data_name(cell), cell.clip.unit, settings, *parts], sort_keys=True)
 
 
-def released_together(cells: Sequence[Cell], schedules: Schedules, cache: Path) -> Together:
-    """Return the total of ``cells``, solving σ where ``cache`` does not know it.
+def released_together(
+    cells: Sequence[Cell], schedules: Schedules, cache: Path, again: Sequence[DpEvent] = ()
+) -> Together:
+    """Return the total of ``cells``, solving σ where ``cache`` does not know it, and of what was
+    charged ``again`` of them.
 
     Raises ConfigError for cells whose noise cannot be solved for.
     """
@@ -85,7 +88,7 @@ def released_together(cells: Sequence[Cell], schedules: Schedules, cache: Path) 
     if why:
         return Together(len(private), others, math.nan, delta, unit, why)
     each = {name: _event(schedule, cache) for name, schedule in found.items()}
-    event = composed(each[name] for name in names)
+    event = composed([*(each[name] for name in names), *again])
     relation = first.cell.settings.relation
     epsilon = _least(event, relation, delta, cache, quick=len(each) > MOST_EVENTS)
     why = "" if math.isfinite(epsilon) else "no accountant covers them together"

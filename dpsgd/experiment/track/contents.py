@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,8 +97,9 @@ def _unfinished(folder: Path, how: str, status: Mapping[str, Any]) -> Contents:
     end = _milliseconds(shown.get("heartbeat", shown["started_at"]))
     why = str(shown.get("stopped_by", "no word: its process is gone"))
     settings = {"rule": config["clip"]["name"], "mechanism": config["mechanism"]}
+    name = _label(config, read_json(folder / schema.LEDGER_FILE))
     return Contents(
-        folder.name, _label(config), how, _milliseconds(shown["started_at"]), end,
+        folder.name, name, how, _milliseconds(shown["started_at"]), end,
         {"stopped_by": why, "step": str(shown.get("step", 0))},
         _params(_flat(config, "config"), settings), (),
         _files(folder, status, release),
@@ -124,12 +126,17 @@ def _params(values: Mapping[str, Any], more: Mapping[str, Any]) -> tuple[tuple[s
     return tuple((name, str(value)[:_LONGEST_PARAM]) for name, value in found.items())
 
 
-def _label(config: Mapping[str, Any]) -> str:
-    """Return a short name of a run that did not live to be given one."""
+def _label(config: Mapping[str, Any], ledger: Any) -> str:
+    """Return a short name of a run that did not live to be given one, with the ε that it aimed for,
+    or that of its ``ledger`` where steps that were charged again take it beyond.
+    """
     norm = config["clip"].get("norm")
     threshold = "" if norm is None else f" C={norm:g}"
     mechanism = "" if config["mechanism"] == "private" else f" {config['mechanism']}"
     epsilon = config["epsilon"] if config["mechanism"] == "private" else "∞"
+    owed = ledger.get("epsilon") if isinstance(ledger, dict) else None
+    if isinstance(owed, float) and isinstance(epsilon, int | float) and owed > epsilon:
+        epsilon = math.ceil(owed * 100) / 100
     shown = epsilon if isinstance(epsilon, str) or epsilon is None else f"{epsilon:g}"
     return f"{config['clip']['name']}{threshold}{mechanism} ε={shown} s{config['seed']}"
 

@@ -19,6 +19,7 @@ from dpsgd.experiment.ledger.content import config_hash
 from dpsgd.experiment.ledger.entries import training_steps
 from dpsgd.experiment.ledger.repeats import repeats_of
 from dpsgd.experiment.parts import build_part
+from dpsgd.experiment.settings import UNAUDITED
 from dpsgd.experiment.verify.coverage import check_streams
 from dpsgd.experiment.verify.finding import Findings
 from dpsgd.sampling.capped_users import CappedUsers
@@ -40,6 +41,7 @@ def check_configuration(
     findings.equal("run_key", _WHERE, key, ledger["run_key"])
     for name in ("relation", "mechanism", "release"):
         findings.equal(name, _WHERE, config[name], ledger[name])
+    findings.equal("audit", _WHERE, _audit(config), ledger.get("audit"))
     check_streams(ledger, config, findings)
     findings.equal(
         "expected_units", _WHERE, config["batch"], ledger["sampler"]["expected_units"]
@@ -113,6 +115,12 @@ def _check_event(
     findings.equal(f"entries[{place}].sampling_probability", _WHERE, q,
                    one["sampling_probability"])  # fmt: skip
     findings.equal("sampler q", _WHERE, q, ledger["sampler"]["sampling_probability"])
+
+
+def _audit(config: Mapping[str, Any]) -> Any:
+    """Return the configured audit; None where there is none, as before there could be."""
+    settings = config.get("audit") or {}
+    return None if settings.get("_target_", UNAUDITED) == UNAUDITED else settings
 
 
 def _unit(config: Mapping[str, Any]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from analysis import schema
@@ -32,7 +31,7 @@ def check_streams(ledger: Mapping[str, Any], config: Mapping[str, Any], findings
         streams = Streams.from_seed(config["seed"], of)
         findings.equal("stream_id", _WHERE, streams.stream_id, ledger["stream_id"])
         for one in repeats_of(ledger):
-            stream = replace(streams, epoch=one.epoch).stream_id
+            stream = one.streams(streams).stream_id
             findings.equal(f"stream_id of epoch {one.epoch}", _WHERE, stream, one.stream_id)
     known = beginnings(ledger)
     for place, one in enumerate(ledger["entries"]):

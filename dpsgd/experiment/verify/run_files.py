@@ -42,6 +42,10 @@ def check_status(ledger: Mapping[str, Any], status: Mapping[str, Any], findings:
     findings.that(whole and taken <= covered, "steps taken", where, f"at most {covered}", taken)
     if status.get("attempts", 1) > 1:
         findings.remarks.append(f"attempt {status['attempts']} of this run: {_attempts(ledger)}")
+    begun = status.get("begun", covered)  # a released run does not say
+    for last in repeats_of(ledger)[-1:]:
+        what = "step after which the latest attempt began"
+        findings.that(begun >= last.after, what, where, f"{last.after} or later", begun)
     if word != "FINISHED":
         return _unfinished(word, status, covered)
     if may_stop_early(ledger) and status.get("stopped_by") == EARLY:
