@@ -13,7 +13,7 @@ from dpsgd.experiment.track.summary import summarise
 from dpsgd.experiment.track.sweeps import tags_of
 from dpsgd.experiment.track.wire import Message, Wire
 
-NICENESS = 10
+NICENESS = 5
 LOOK_EVERY = 1.0
 TRY_AGAIN = 5.0
 """Seconds between two attempts at a store that does not answer."""
