@@ -19,12 +19,20 @@ import pandas as pd
 from analysis import schema, style
 from analysis.cells import CellTable, LeftOut, one_row_each, read_cells
 from analysis.conditions import conditions
+from analysis.drawing import FIGURES, figures
 from analysis.figures import map as map_figure
 from analysis.lettering import without_font
+from analysis.lines import families
 from analysis.page.document import write_page
 from analysis.rows import row_table
+from analysis.sweeps import sweep_keys
 from analysis.table import unpaired
+from analysis.table_file import write_table
+from analysis.thinning import for_map
 from analysis.wording import counted, epsilon_text, plain_number
+
+NAMES = ("map", *FIGURES)
+"""Every figure."""
 
 _COLUMNS = 80
 _NAMED = 20
@@ -34,12 +42,19 @@ failed or unreadable are left out, and named.
 
 What is written, below the output folder:
   cells.parquet     one row per run, split, slice and metric, with every setting
-  figures/map.png   rule and threshold by slice: kept, clip fraction, recall
-  figures/map.svg   the same, for print
-  figures/map.csv   its rows, with every setting that differs between them
+  figures/          each figure as .png, .svg and .pdf:
+    map             rule and threshold by slice: kept, clip fraction, recall;
+                    map.csv: its rows, with every setting that differs
+    norms           gradient norms before and after clipping
+    tail_curves     recall and accuracy of what is rare, against C
+    attribution     the fall from the baseline: clipping, noise, both
+    calibration     reliability of head and tail, ECE by slice
+    utility         mean and tail, down the ladder of ε; accountants compared
+    updates         bias and noise of the update, over training and against C
+    stability       spread over seeds, and churn
   atlas.html        the same to explore, and the lab: one file that needs no network
-With more than one data set or model, each has a map of its own
-(map-<data>-<model>-2.png), and map.png is the one with the most cells.
+With more than one data set or model, each has figures of its own
+(map-<data>-<model>-2.png), and map.png is of the one with the most cells.
 
 Exit code: 0 written, 2 no such folder, no finished cell, or nothing written.
 """
@@ -50,11 +65,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     out: Path = options.out or options.runs / "atlas"
     try:
-        cells = read_cells(options.runs)
+        keys = None if options.sweep is None else sweep_keys(options.runs, options.sweep)
+        cells = read_cells(options.runs, keys)
         if cells.table.empty:
             _say(sys.stderr, f"atlas: {options.runs}: {_none_finished(cells.left_out)}")
             return 2
-        files = write_atlas(cells.table, out)
+        files = write_atlas(cells.table, options.runs, out, options.figures)
         left_out = [(entry.folder, entry.reason) for entry in cells.left_out]
         files.append(
             write_page(cells.table, out, runs=options.runs, findings=(), left_out=left_out)
@@ -66,21 +82,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def write_atlas(table: pd.DataFrame, out: Path) -> list[Path]:
-    """Write the table and every figure below ``out``; return the files."""
+def write_atlas(
+    table: pd.DataFrame, runs: Path, out: Path, names: Sequence[str] = NAMES
+) -> list[Path]:
+    """Write the table and the figures ``names`` below ``out``; return the files.
+
+    The larger files of the cells are read from their folders below ``runs``.
+    """
     out.mkdir(parents=True, exist_ok=True)
     files = [out / "cells.parquet"]
-    table.to_parquet(files[0], index=False)
-    runs = one_row_each(table)
-    sizes = Counter(sorted(zip(runs["data"], runs["model"], strict=True)))
-    for place, ((data, model), _) in enumerate(sizes.most_common()):
-        part = table.loc[(table["data"] == data) & (table["model"] == model), :]
-        # The number keeps names apart that differ in illegal letters only.
-        stem = f"map-{_legal(data)}-{_legal(model)}-{place + 1}" if place else "map"
-        files += style.save(map_figure.figure(part), out / "figures", stem, f"{data}, {model}")
-        files.append(out / "figures" / f"{stem}.csv")
-        row_table(part).to_csv(files[-1], index=False, encoding="utf-8")
-    return files
+    write_table(table, files[0])
+    folder = out / "figures"
+    files += _maps(table, folder) if "map" in names else []
+    return [*files, *_figures(table, runs, folder, [name for name in names if name != "map"])]
 
 
 def summary(cells: CellTable, files: Iterable[Path], out: Path) -> str:
@@ -96,20 +110,56 @@ def summary(cells: CellTable, files: Iterable[Path], out: Path) -> str:
     boxes = without_font("".join(table["slice"].unique()))
     if boxes:
         lines += _wrapped("fonts", f"no installed font has {boxes}: drawn as boxes")
-    relative = [str(file.relative_to(out)) for file in files]
-    return "\n".join([*lines, *_wrapped("written", ", ".join(relative)), f"{'below':<13}{out}"])
+    return "\n".join([*lines, *_wrapped("written", _names_of(files, out)), f"{'below':<13}{out}"])
+
+
+def _maps(table: pd.DataFrame, folder: Path) -> list[Path]:
+    files: list[Path] = []
+    cells = one_row_each(table)
+    sizes = Counter(sorted(zip(cells["data"], cells["model"], strict=True)))
+    for place, ((data, model), _) in enumerate(sizes.most_common()):
+        part = table.loc[(table["data"] == data) & (table["model"] == model), :]
+        # The number keeps names apart that differ in illegal letters only.
+        stem = f"map-{_legal(data)}-{_legal(model)}-{place + 1}" if place else "map"
+        drawn = map_figure.figure(*for_map(part))
+        files += style.save(drawn, folder, stem, f"{data}, {model}")
+        files.append(folder / f"{stem}.csv")
+        row_table(part).to_csv(files[-1], index=False, encoding="utf-8")
+    return files
+
+
+def _figures(table: pd.DataFrame, runs: Path, folder: Path, names: Sequence[str]) -> list[Path]:
+    files: list[Path] = []
+    for place, part in enumerate(families(table) if names else ()):
+        data, model = part["data"].iloc[0], part["model"].iloc[0]
+        end = f"-{_legal(data)}-{_legal(model)}-{place + 1}" if place else ""
+        for drawn in figures(part, runs, names):
+            stem = f"{drawn.name}{end}"
+            files += style.save(drawn.figure, folder, stem, f"{drawn.name}: {data}, {model}")
+    return files
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m analysis.atlas",
-        description="Write the atlas of a runs folder: a tidy table, the map and a page.",
+        description="Write the atlas of a runs folder: a tidy table and its figures, and a page.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("runs", type=Path, help="the folder that holds <run_key>/cell.json")
+    parser.add_argument("--sweep", metavar="NAME", help="only the cells of runs/sweeps/NAME.json")
+    parser.add_argument("--figures", type=_names, default=NAMES, metavar="NAME,...",
+                        help="only these figures")  # fmt: skip
     parser.add_argument("--out", type=Path, metavar="DIR", help="where to write (RUNS/atlas)")
     return parser
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(name for name in text.split(",") if name)
+    unknown = [name for name in names if name not in NAMES]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no figure {unknown[0]!r}; there are {', '.join(NAMES)}")
+    return names
 
 
 def _none_finished(left_out: tuple[LeftOut, ...]) -> str:
@@ -146,6 +196,14 @@ def _privacy(runs: pd.DataFrame) -> str:
         texts.append(f"{guarantee}: {counted(len(cells), 'cell')}")
     others = len(runs) - len(private)
     return "; ".join([*texts, *([f"{others} not private"] if others else [])])
+
+
+def _names_of(files: Iterable[Path], out: Path) -> str:
+    """Return the files, those that differ in their ending only as one: ``map.png .svg .pdf``."""
+    endings: dict[Path, list[str]] = {}
+    for file in files:
+        endings.setdefault(file.relative_to(out).with_suffix(""), []).append(file.suffix)
+    return ", ".join(f"{stem}{' '.join(found)}" for stem, found in endings.items())
 
 
 def _wrapped(head: str, text: str) -> list[str]:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from analysis import schema
@@ -118,10 +119,7 @@ def _metrics(columns: Any) -> dict[str, list[Any]]:
     missing = [name for name in schema.CELL_METRICS if not isinstance(columns.get(name), list)]
     if missing:
         raise UnusableCellError(f"metrics lack {', '.join(missing)}")
-    metrics = {
-        name: [_entry(name, dtype, value) for value in columns[name]]
-        for name, dtype in schema.CELL_METRICS.items()
-    }
+    metrics = {name: _entries(name, columns[name]) for name in schema.CELL_METRICS}
     lengths = {len(column) for column in metrics.values()}
     if lengths == {0}:
         raise UnusableCellError("metrics are empty")
@@ -131,6 +129,21 @@ def _metrics(columns: Any) -> dict[str, list[Any]]:
     if len(set(names)) < lengths.pop():
         raise UnusableCellError("metrics hold a row twice")
     return metrics
+
+
+def _entries(name: str, column: list[Any]) -> list[Any]:
+    """Check a whole column by the types that occur in it, each entry only where they do not say."""
+    dtype = schema.CELL_METRICS[name]
+    found = set(map(type, column))
+    if dtype == "string" and found <= {str}:
+        return column
+    if dtype == "int64" and found == {int} and min(column) >= 0 and max(column) < 2**63:
+        return column
+    if dtype == "float64" and found <= {float}:
+        return column
+    if dtype == "float64" and found <= {float, NoneType}:
+        return [math.nan if value is None else value for value in column]
+    return [_entry(name, dtype, value) for value in column]
 
 
 def _entry(name: str, dtype: str, value: Any) -> Any:

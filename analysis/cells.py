@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import gc
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from analysis import schema
 from analysis.cell_file import SCALARS, Cell, UnusableCellError, is_number, read_cell, read_status
@@ -31,36 +34,39 @@ class CellTable:
     left_out: tuple[LeftOut, ...]
 
 
-def read_cells(runs: Path) -> CellTable:
-    """Read ``runs/<run_key>/cell.json`` of every finished cell.
+def read_cells(runs: Path, keys: Collection[str] | None = None) -> CellTable:
+    """Read ``runs/<run_key>/cell.json`` of every finished cell, or of those that ``keys`` names.
 
     The table has the columns of ``schema.CELL_METRICS``, then every scalar of the cells; what a
     cell does not state is missing. ``epsilon`` is a float, infinite where there is no privacy.
+    Settings (``config.``) are categories, in ``one_row_each`` values.
     Folders without a cell, a status or a config are no cells and are passed over.
 
     Raises ``FileNotFoundError`` if ``runs`` is not a folder.
     """
     if not runs.is_dir():
         raise FileNotFoundError(f"{runs}: no such folder")
-    cells: dict[str, Cell] = {}
-    left_out: list[LeftOut] = []
-    for folder in _run_folders(runs):
-        try:
-            cell = _read_folder(folder)
-            key = cell.scalars["run_key"]
-            if key in cells:
-                raise UnusableCellError(f"a copy: run key {key} is already in the table")
-            cells[key] = cell
-        except UnusableCellError as error:
-            left_out.append(LeftOut(folder.name, str(error)))
-    return CellTable(_table(list(cells.values())), tuple(left_out))
+    table, left_out = _Table(), []
+    with _no_collection():
+        for folder in _run_folders(runs) if keys is None else _named(runs, keys):
+            try:
+                table.add(_read_folder(folder))
+            except UnusableCellError as error:
+                left_out.append(LeftOut(folder.name, str(error)))
+        return CellTable(table.frame(), tuple(left_out))
 
 
 def one_row_each(table: pd.DataFrame) -> pd.DataFrame:
     """Return one row per run with its scalar columns only, in the order of the table."""
     scalars = [name for name in table.columns if name not in schema.CELL_METRICS]
     first = ~table["run_key"].duplicated()
-    return table.loc[first, scalars].reset_index(drop=True)
+    rows = table.loc[first, scalars].reset_index(drop=True)
+    coded = {
+        name: column.astype(column.cat.categories.dtype)
+        for name, column in rows.items()
+        if isinstance(column.dtype, pd.CategoricalDtype)
+    }
+    return rows.assign(**coded)
 
 
 def _run_folders(runs: Path) -> Iterator[Path]:
@@ -71,28 +77,88 @@ def _run_folders(runs: Path) -> Iterator[Path]:
             yield folder
 
 
+def _named(runs: Path, keys: Collection[str]) -> Iterator[Path]:
+    for key in sorted(keys):
+        yield runs / key
+
+
 def _read_folder(folder: Path) -> Cell:
     path = folder / schema.CELL_FILE
+    if not folder.is_dir():
+        raise UnusableCellError("not begun: no such folder")
     if not path.exists():
         status = read_status(folder / schema.STATUS_FILE)
         raise UnusableCellError(f"status {status}, no {schema.CELL_FILE}")
     return read_cell(path)
 
 
-def _table(cells: list[Cell]) -> pd.DataFrame:
-    lengths = [len(cell.metrics["value"]) for cell in cells]
-    metrics = {
-        name: pd.array(list(chain.from_iterable(cell.metrics[name] for cell in cells)), dtype=dtype)
-        for name, dtype in schema.CELL_METRICS.items()
-    }
-    others = chain.from_iterable(cell.scalars for cell in cells)
-    names = list(dict.fromkeys([*SCALARS, *others]))
-    cell_of_row = np.repeat(np.arange(len(cells)), lengths)
-    scalars = {
-        name: _column(name, [cell.scalars.get(name) for cell in cells]).take(cell_of_row)
-        for name in names
-    }
-    return pd.DataFrame({**metrics, **scalars})
+class _Table:
+    """Gathers cells; their metrics become arrays a few hundred cells at a time, to save memory."""
+
+    def __init__(self) -> None:
+        self._scalars: list[dict[str, Any]] = []
+        self._lengths: list[int] = []
+        self._keys: set[str] = set()
+        self._waiting: list[dict[str, list[Any]]] = []
+        self._parts: dict[str, list[pa.Array]] = {name: [] for name in schema.CELL_METRICS}
+
+    def add(self, cell: Cell) -> None:
+        """Take a cell; raises ``UnusableCellError`` if its run key is there already."""
+        key = cell.scalars["run_key"]
+        if key in self._keys:
+            raise UnusableCellError(f"a copy: run key {key} is already in the table")
+        self._keys.add(key)
+        self._scalars.append(cell.scalars)
+        self._lengths.append(len(cell.metrics["value"]))
+        self._waiting.append(cell.metrics)
+        if len(self._waiting) >= _AT_ONCE:
+            self._flush()
+
+    def frame(self) -> pd.DataFrame:
+        """Return the table: metrics, then every scalar of the cells."""
+        self._flush()
+        metrics = {name: _joined(name, parts) for name, parts in self._parts.items()}
+        names = list(dict.fromkeys([*SCALARS, *chain.from_iterable(self._scalars)]))
+        of_row = np.repeat(np.arange(len(self._scalars)), self._lengths)
+        scalars: dict[str, Any] = {}
+        for name in names:
+            column = _column(name, [scalars.get(name) for scalars in self._scalars])
+            # Settings are the same in thousands of rows: a code each takes a tenth of the memory.
+            column = pd.Categorical(column) if name.startswith(_CONFIG) else column
+            scalars[name] = column.take(of_row)
+        return pd.DataFrame({**metrics, **scalars}, copy=False)
+
+    def _flush(self) -> None:
+        for name, dtype in schema.CELL_METRICS.items():
+            values = list(chain.from_iterable(metrics[name] for metrics in self._waiting))
+            kind = _ARROW[dtype]
+            # NaN is a value to arrow, and None in no column.
+            self._parts[name].append(pa.array(values, type=kind, from_pandas=False))
+        self._waiting.clear()
+
+
+_CONFIG = "config."
+_AT_ONCE = 500
+_ARROW = {"string": pa.large_string(), "int64": pa.int64(), "float64": pa.float64()}
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Read without the garbage collector: millions of small objects, none of them in a cycle."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _joined(name: str, parts: list[pa.Array]) -> Any:
+    whole = pa.chunked_array(parts, type=_ARROW[schema.CELL_METRICS[name]])
+    if schema.CELL_METRICS[name] == "string":
+        return pd.StringDtype().__from_arrow__(whole)
+    return whole.to_numpy()
 
 
 def _column(name: str, values: list[Any]) -> Any:

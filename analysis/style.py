@@ -7,11 +7,13 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib import style
 from matplotlib.backend_bases import RendererBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import Colormap, LinearSegmentedColormap, to_rgb
 from matplotlib.figure import Figure
@@ -21,6 +23,7 @@ MUTED = "#5f5f5f"
 PAPER = "#ffffff"
 PLAIN = "#f4f4f4"
 EDGE = "#b8b8b8"
+GRID = "#ececec"
 TAIL = "#b3400f"
 
 TEXT = 7.0
@@ -38,6 +41,13 @@ CHANGE = LinearSegmentedColormap.from_list(
 )
 """Around zero. A loss ends far darker than a gain, so grey print tells most of them apart; the
 sign is printed too."""
+
+HEAD = "#0072b2"
+"""Beside ``TAIL``, for what is not rare."""
+
+_COLOURS = ("#d55e00", "#0072b2", "#009e73", "#56b4e9", "#7b3294", "#e69f00", "#1f1f1f")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1)), (0, (5, 1.5, 1.5, 1.5)))
 
 _MAX_PIXELS = 14_000
 
@@ -68,6 +78,23 @@ def drawing() -> Iterator[None]:
         fonts.setLevel(level)
 
 
+def series(place: int) -> dict[str, Any]:
+    """Return colour, marker and dash of the line at a place: no two of the first 28 are alike, and
+    neighbours differ in all three, for print in grey.
+    """
+    looks = {"color": _COLOURS[place % 7], "marker": _MARKERS[place % 7]}
+    return {**looks, "linestyle": _DASHES[(place % 7 + place // 7) % 4]}
+
+
+BASELINE: dict[str, Any] = {
+    "color": "#5f5f5f",
+    "marker": "*",
+    "linestyle": (0, (3, 2)),
+    "markersize": 6,
+}
+"""How the baseline is drawn beside lines of rules."""
+
+
 def ink_on(colour: tuple[float, float, float, float]) -> str:
     """Return black or white, whichever has the higher contrast on ``colour`` (WCAG 2.1)."""
     return INK if contrast(INK, colour) >= contrast(PAPER, colour) else PAPER
@@ -86,15 +113,17 @@ def shade(cmap: Colormap, value: float, limits: tuple[float, float]) -> tuple[fl
 
 
 def save(figure: Figure, folder: Path, stem: str, title: str) -> list[Path]:
-    """Write ``stem.png`` (300 dpi, less for a very large figure) and ``stem.svg`` to ``folder``."""
+    """Write ``stem.png`` (300 dpi, less for a very large figure), ``.svg`` and ``.pdf``."""
     folder.mkdir(parents=True, exist_ok=True)
-    png, svg = folder / f"{stem}.png", folder / f"{stem}.svg"
+    png, svg, pdf = (folder / f"{stem}.{ending}" for ending in ("png", "svg", "pdf"))
     dpi = min(300.0, _MAX_PIXELS / max(figure.get_size_inches()))
     with drawing():
         FigureCanvasAgg(figure).print_figure(png, dpi=dpi, metadata={"Title": title})
         vector = FigureCanvasSVG(figure)
         vector.print_figure(svg, metadata={"Title": title, "Date": None})
-    return [png, svg]
+        about = {"Title": title, "CreationDate": None}
+        FigureCanvasPdf(figure).print_figure(pdf, metadata=about)
+    return [png, svg, pdf]
 
 
 @contextmanager

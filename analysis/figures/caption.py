@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
@@ -13,15 +10,12 @@ from analysis.cells import one_row_each
 from analysis.conditions import conditions, named_cells
 from analysis.figures.map_view import MapView
 from analysis.figures.page import framed
+from analysis.figures.sentences import joined, learning_rate, privacy, setting, tested
 from analysis.settings import of_baselines
 from analysis.slices import declared_rare, rare_below
-from analysis.wording import epsilon_text, plain_number
+from analysis.wording import plain_number
 
-_LR_SCALE = {
-    "by_norm": "the learning rate was divided by C (lr_scale=by_norm)",
-    "fixed": "the learning rate stayed the same (lr_scale=fixed), so C also scales the step",
-}
-
+_OTHERS = "Rows marked not private have no guarantee (ε = ∞)"
 
 _RELEASES = {
     "private": "diagnostic, not private",
@@ -35,47 +29,18 @@ def caption(table: pd.DataFrame, view: MapView) -> str:
     cells = one_row_each(table)
     sentences = [
         "Rows: clipping rule and threshold C; columns: slices of the data",
-        f"Data {cells['data'].iloc[0]}{_thinned(cells)}, model {cells['model'].iloc[0]}",
-        _privacy(cells, conditions(table)),
+        setting(cells),
+        privacy(cells, conditions(table), _OTHERS),
         _seeds(view),
         _pairs(view),
         _baselines(table),
-        _learning_rate(cells),
+        learning_rate(cells),
         _telemetry(table),
-        _holdout(table),
+        tested(table),
         _tail(table, view),
         _holes(view),
     ]
-    return " ".join(f"{sentence}." for sentence in sentences if sentence)
-
-
-def _privacy(cells: pd.DataFrame, named: pd.DataFrame) -> str:
-    keys = named.loc[named["part"] == "private", "run_key"]
-    private = cells.loc[cells["run_key"].isin(list(keys)), :]
-    others = "Rows marked not private have no guarantee (ε = ∞)"
-    if private.empty:
-        return others
-    of_row = named.loc[named["part"] == "private", "shown_epsilon"]
-    budgets = [epsilon_text(value).removeprefix("ε = ") for value in sorted(of_row.unique())]
-    stated = f"ε = {', '.join(budgets)} ({_listed(private['accountant']).upper()})"
-    stated += f", δ = {_listed(private['delta'])}, unit {_unit(private)}"
-    stated += f", neighbours by {_listed(private['relation']).replace('_', ' ')}"
-    return f"{stated}. {others}" if len(private) < len(cells) else stated
-
-
-def _unit(cells: pd.DataFrame) -> str:
-    pairs = cells[["unit", "unit_name"]].drop_duplicates()
-    texts = [
-        str(unit) if pd.isna(name) or name == unit else f"{unit} ({name})"
-        for unit, name in pairs.itertuples(index=False)
-    ]
-    return ", ".join(texts)
-
-
-def _listed(column: Iterable[Any]) -> str:
-    stated = sorted({value for value in column if pd.notna(value)})
-    texts = [plain_number(value) if isinstance(value, float) else str(value) for value in stated]
-    return ", ".join(texts) or "not stated"
+    return joined(sentences)
 
 
 def _seeds(view: MapView) -> str:
@@ -114,23 +79,6 @@ def _baselines(table: pd.DataFrame) -> str:
     return f"Baselines have {own}; all other rows {others}"
 
 
-def _thinned(cells: pd.DataFrame) -> str:
-    """Return what is declared of the tail, where it is the same for all cells."""
-    columns = {key: f"config.data.{key}" for key in ("class", "keep", "profile")}
-    found = {key: set(cells[name]) for key, name in columns.items() if name in cells}
-    same = {key: next(iter(values)) for key, values in found.items() if len(values) == 1}
-    told = [f"data.{key}={_listed([value])}" for key, value in same.items() if pd.notna(value)]
-    return f" ({', '.join(told)})" if told else ""
-
-
-def _learning_rate(cells: pd.DataFrame) -> str:
-    found = cells.loc[cells["mechanism"] != "neither", "lr_scale"].dropna().unique()
-    if len(found) == 0:
-        return ""
-    texts = [_LR_SCALE.get(word, f"lr_scale={word}") for word in sorted(found)]
-    return f"Over C, {'; in other rows '.join(texts)}"
-
-
 def _telemetry(table: pd.DataFrame) -> str:
     rows = table.loc[table["metric"].isin(["kept", "clip_fraction"]), :]
     private = rows["private"].fillna(value=False).astype(bool)
@@ -152,12 +100,6 @@ def _what(rows: pd.DataFrame, text: str) -> str:
     intervals = (rows["release"] == "accounted") & rows["lo"].notna() & rows["value"].notna()
     half = "; below the number ± half its 95 % interval under that noise"
     return told + half if np.any(intervals.to_numpy()) else told
-
-
-def _holdout(table: pd.DataFrame) -> str:
-    tested = (table["metric"] == "recall") & (table["split"] == "test")
-    raw = "private" in set(table.loc[tested, "release"])
-    return "Recall: the test examples are not covered by ε" if raw else ""
 
 
 def _tail(table: pd.DataFrame, view: MapView) -> str:

@@ -20,22 +20,25 @@ from analysis.figures.layout import ABOUT, LEADING, MARGIN, Layout
 from analysis.figures.map_view import Family, MapView, map_view
 from analysis.figures.page import FAMILY, Block, lay_out
 from analysis.figures.panels import Panel
+from analysis.figures.sentences import joined
 from analysis.figures.tiles import draw_names, draw_tiles
 from analysis.lettering import fonts_for, one_line, wrap
 
 
-def figure(table: pd.DataFrame) -> Figure:
+def figure(table: pd.DataFrame, left_out: str = "") -> Figure:
     """Draw the map of the cells of one data set and one model.
 
     ``table`` is ``read_cells(...).table``, or any part of it that holds whole cells. Every family
     (cells that agree in data, model, slices and owners) has panels of its own, below a heading.
     Panels stand below or beside each other, whichever is larger when printed on a page.
 
+    ``left_out`` says which cells ``table`` lacks, for the caption.
+
     Raises ``ValueError``: no cells, or cells of more than one data set or model.
     """
     with style.drawing():
         view = map_view(table)
-        return _draw(view, caption(table, view))
+        return _draw(view, joined([caption(table, view).removesuffix("."), left_out]))
 
 
 def _draw(view: MapView, words: str) -> Figure:
