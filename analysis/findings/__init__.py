@@ -1,1 +1,1 @@
-"""Sentences that the cells carry: each a test with its interval, corrected for how many there are."""
+"""Sentences that the cells carry, each with its test, corrected for how many were tried."""

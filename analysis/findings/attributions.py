@@ -6,11 +6,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import pandas as pd
-
-from analysis.effects import partners
 from analysis.findings.model import Finding
-from analysis.findings.outcomes import Outcomes
+from analysis.findings.outcomes import Outcomes, Runs
 from analysis.findings.phrases import at, basis, of_line, of_slice, points
 from analysis.findings.statistics import LEVEL, Estimate, pooled
 from analysis.lines import Line
@@ -30,17 +27,14 @@ def attributions(source: Outcomes) -> list[Finding]:
     """Return the three effects for every slice and rule, at the main ε and its best C; none where a
     seed lacks one of the four mechanisms. The three of a slice share a sentence.
     """
-    pairs = partners(source.cells.table, source.cells.named)
-    complete = pairs.loc[pairs[["clip_only", "noise_only", "neither"]].notna().all(axis=1), :]
     splits: dict[SliceColumn, list[_Split]] = defaultdict(list)
     for line in source.cells.lines:
-        runs = complete.loc[complete["condition"] == line.best, :]
-        if line.best is None or runs.empty:
+        if line.best is None:
             continue
+        runs = source.paired(line.best, "clip_only", "noise_only", "neither")
         for column in source.slices:
             split = _split(source, line, line.best, column, runs)
-            if split is not None and (column.kind != "rarity" or column.tail):
-                splits[column].append(split)
+            splits[column] += [split] if split is not None else []
     return [
         finding
         for column, found in splits.items()
@@ -59,19 +53,18 @@ class _Split:
 
 
 def _split(
-    source: Outcomes, line: Line, best: int, column: SliceColumn, runs: pd.DataFrame
+    source: Outcomes, line: Line, best: int, column: SliceColumn, runs: Runs
 ) -> _Split | None:
-    fall = source.recall(_FALL, runs, column, against_rest=False)
+    fall = source.recall(_FALL, runs, column)
     effects: dict[str, Estimate] = {}
     for name, weights in _WEIGHTS.items():
-        effect = source.recall(weights, runs, column, against_rest=False)
+        effect = source.recall(weights, runs, column)
         if effect is None:
             return None
         effects[name] = effect
     if fall is None:
         return None
-    columns = ["run_key", "clip_only", "noise_only", "neither"]
-    keys = tuple(str(key) for key in runs[columns].to_numpy().ravel())
+    keys = tuple(key for own in runs.values() for key in own)
     return _Split(line, best, fall, effects, keys)
 
 
@@ -88,8 +81,8 @@ def _findings(split: _Split, column: SliceColumn) -> list[Finding]:
     told = ", ".join(f"{name} {_signed(one)}" for name, one in split.effects.items())
     fall, rule = split.fall, of_line(split.line, split.best)
     words = (
-        f"{at(split.line.epsilon)}, {rule}: of the {points(fall.mean)} of recall that"
-        f" {of_slice(column)} loses, {told} ({basis(fall, column)}; clipping and noise: each as it"
+        f"{at(split.line.epsilon)}, {rule}: of the {points(fall.mean)} of recall lost on"
+        f" {of_slice(column)}, {told} ({basis(fall, column)}; clipping and noise: each as it"
         " is without the other; diagnostic, not private)"
     )
     return [

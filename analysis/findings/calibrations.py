@@ -1,17 +1,14 @@
-"""Calibration: whether a private model is surer on a slice than it is right, and than the baseline."""
+"""Calibration: where a private model is surer than it is right, beyond what the baseline is."""
 
 from __future__ import annotations
 
 import math
 
-import pandas as pd
-
-from analysis.effects import partners
 from analysis.findings.model import Finding, shared
-from analysis.findings.outcomes import Outcomes
+from analysis.findings.outcomes import Outcomes, Runs
 from analysis.findings.phrases import at, basis, interval, of_line, of_slice, points, share
 from analysis.findings.statistics import Estimate
-from analysis.lines import Line, private_lines
+from analysis.lines import Line
 from analysis.slices import SliceColumn
 
 
@@ -23,31 +20,28 @@ def calibrations(source: Outcomes) -> list[Finding]:
     not, stands beside it with what a calibrated model of that n would show.
     """
     found: list[Finding] = []
-    pairs = partners(source.cells.table, source.cells.named)
-    for line in private_lines(source.cells.table, source.cells.named):
-        if line.best is None:
-            continue
-        runs = pairs.loc[(pairs["condition"] == line.best) & pairs["neither"].notna(), :]
+    for line, best in source.lines:
+        runs = source.paired(best, "neither")
         for column in source.compared:
-            finding = _of_slice(source, line, line.best, column, runs)
+            finding = _of_slice(source, line, best, column, runs)
             found += [finding] if finding is not None else []
     return shared(found)
 
 
 def _of_slice(
-    source: Outcomes, line: Line, best: int, column: SliceColumn, runs: pd.DataFrame
+    source: Outcomes, line: Line, best: int, column: SliceColumn, runs: Runs
 ) -> Finding | None:
     effect = source.gap({"run_key": 1.0, "neither": -1.0}, runs, column)
     own = source.gap({"run_key": 1.0}, runs, column)
     reference = source.gap({"neither": 1.0}, runs, column)
     if effect is None or own is None or reference is None:
         return None
-    keys, baselines = list(runs["run_key"]), list(runs["neither"])
-    ece, null = (source.mean(name, keys, column) for name in ("ece", "ece_calibrated"))
+    keys, baselines = runs["run_key"], runs["neither"]
+    ece, null = (source.means(name, keys, column) for name in ("ece", "ece_calibrated"))
     beside = f"; ECE {share(ece)}, a calibrated model of this n shows {share(null)}"
     beside = beside if math.isfinite(ece + null) else ""
     sure = source.confidence(keys, column)
-    right = source.mean("recall", keys, column)
+    right = source.means("recall", keys, column)
 
     def words(effect: Estimate) -> str:
         return (

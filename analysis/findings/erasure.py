@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-import numpy as np
-import pandas as pd
-
-from analysis.effects import partners
 from analysis.findings.model import Finding, shared
-from analysis.findings.outcomes import Outcomes
+from analysis.findings.outcomes import Outcomes, Runs
 from analysis.findings.phrases import at, basis, interval, of_line, of_slice, percent, points, share
 from analysis.findings.statistics import Estimate
-from analysis.lines import Line, private_lines
+from analysis.lines import Line
 from analysis.slices import SliceColumn
 
 _FALL = {"neither": 1.0, "run_key": -1.0}
@@ -23,26 +20,23 @@ def erasures(source: Outcomes) -> list[Finding]:
     from the baseline of the same seed, minus that of all other test examples.
     """
     found: list[Finding] = []
-    pairs = partners(source.cells.table, source.cells.named)
-    for line in private_lines(source.cells.table, source.cells.named):
-        if line.best is None:
-            continue
-        runs = pairs.loc[(pairs["condition"] == line.best) & pairs["neither"].notna(), :]
+    for line, best in source.lines:
+        runs = source.paired(best, "neither")
         for column in source.compared:
-            finding = _of_slice(source, line, line.best, column, runs)
+            finding = _of_slice(source, line, best, column, runs)
             found += [finding] if finding is not None else []
     return shared(found)
 
 
 def _of_slice(
-    source: Outcomes, line: Line, best: int, column: SliceColumn, runs: pd.DataFrame
+    source: Outcomes, line: Line, best: int, column: SliceColumn, runs: Runs
 ) -> Finding | None:
     effect = source.recall(_FALL, runs, column, against_rest=True)
-    fall = source.recall(_FALL, runs, column, against_rest=False)
+    fall = source.recall(_FALL, runs, column)
     if effect is None or fall is None:
         return None
-    keys, baselines = list(runs["run_key"]), list(runs["neither"])
-    value, reference = (source.mean("recall", own, column) for own in (keys, baselines))
+    keys, baselines = runs["run_key"], runs["neither"]
+    value, reference = (source.means("recall", own, column) for own in (keys, baselines))
     kept = _kept(source, keys, column)
     others = fall.mean - effect.mean
 
@@ -63,11 +57,9 @@ def _of_slice(
 
 
 def _kept(source: Outcomes, keys: Sequence[str], column: SliceColumn) -> str:
-    kept = source.of_training("kept").reindex(list(keys))
-    if ("all", "all") not in kept:
+    whole = next((one for one in source.cells.columns if one.kind == "all"), column)
+    own, every = (source.means("kept", keys, one) for one in (column, whole))
+    if not math.isfinite(own + every):
         return ""
-    own, whole = kept[(column.kind, column.name)].mean(), kept[("all", "all")].mean()
-    if not np.isfinite([own, whole]).all():
-        return ""
-    words = f"it keeps {percent(own)} of the slice's gradient and {percent(whole)} of all"
-    return f". In training {words}{source.marked(('kept',), keys).replace(';', ',')}"
+    words = f"it keeps {percent(own)} of the slice's gradient and {percent(every)} of all"
+    return f". In training {words}{source.marked(keys).replace(';', ',')}"

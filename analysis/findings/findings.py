@@ -34,9 +34,16 @@ def findings(table: pd.DataFrame | Family, predictions: pd.DataFrame) -> list[Fi
 
 
 def wanted(table: pd.DataFrame | Family) -> list[str]:
-    """Return the run keys of which ``findings`` wants predictions: what it compares, and no more."""
-    found = findings(table, _NONE)
-    return list(dict.fromkeys(key for finding in found for key in finding.runs))
+    """Return the run keys of which ``findings`` wants predictions: what it compares, and no more:
+    every rule at its best C and at both ends, with their diagnostics and baselines.
+    """
+    source = Outcomes(family(table), _NONE)
+    conditions = {best for _, best in source.lines}
+    conditions |= {line.conditions[end] for line in source.cells.lines for end in (0, -1)}
+    rows = source.partners
+    rows = rows.loc[rows["condition"].isin(conditions), :]
+    names = ["run_key", "clip_only", "noise_only", "neither"]
+    return [str(key) for key in dict.fromkeys(rows[names].to_numpy().ravel()) if pd.notna(key)]
 
 
 def corrected(tests: Sequence[Finding]) -> list[Finding]:
@@ -62,4 +69,6 @@ def told(tests: Sequence[Finding]) -> list[Finding]:
     return chosen[:MOST]
 
 
-_NONE = pd.DataFrame({name: [] for name in ["run_key", "example", "label", "predicted", "confidence"]})
+_NONE = pd.DataFrame(
+    {name: [] for name in ["run_key", "example", "label", "predicted", "confidence"]}
+)

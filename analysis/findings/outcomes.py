@@ -9,13 +9,16 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
+from analysis import schema
+from analysis.effects import partners
+from analysis.findings.run_rows import RunRows, example_rows, slice_rows
 from analysis.findings.statistics import FEWEST, Estimate, over_both, over_seeds
-from analysis.lines import Family
-from analysis.measures import by_slice
+from analysis.lines import Family, Line, private_lines
 from analysis.membership import membership
 from analysis.slices import SliceColumn
 
-RUNS = "run_key"
+Runs = Mapping[str, Sequence[str]]
+"""Run keys by what they are in a comparison; the same place in each is the same seed."""
 
 
 @dataclass(frozen=True)
@@ -30,154 +33,156 @@ class Outcomes:
 
     @cached_property
     def slices(self) -> list[SliceColumn]:
-        """All slices with 10 test examples or more; of those that are the same, the last, so that a
-        label stands for a band that it fills.
+        """All slices with 10 test examples or more, bands only if they are the tail; of those that
+        hold the same examples the last, so that a label stands for a band that it fills.
         """
-        enough = [column for column in self.cells.columns if column.n_low >= FEWEST]
-        places = [self.cells.columns.index(column) for column in enough]
-        inside = self._inside[:, places]
         told: dict[object, SliceColumn] = {}
-        for place, column in enumerate(enough):
-            own = inside[:, place]
-            recall = self.by_metric("recall")[(column.kind, column.name)].to_numpy(float)
-            key = own.tobytes() if own.any() else (column.n_low, recall.tobytes())
-            told[key] = column
-        return [column for column in enough if column in told.values()]
+        for place, column in enumerate(self.cells.columns):
+            if column.n_low < FEWEST or (column.kind == "rarity" and not column.tail):
+                continue
+            inside = self._inside[:, place]
+            recall = self.recalls.values[:, place]
+            told[inside.tobytes() if inside.any() else (column.n_low, recall.tobytes())] = column
+        return [column for column in self.cells.columns if column in told.values()]
 
     @property
     def compared(self) -> list[SliceColumn]:
-        """The slices that are parts, without bands that are no tail: those are everything else."""
-        return [c for c in self.slices if c.kind != "all" and (c.kind != "rarity" or c.tail)]
+        """The slices that are parts."""
+        return [column for column in self.slices if column.kind != "all"]
 
     @cached_property
-    def runs(self) -> dict[int, dict[str, str]]:
-        """Run keys by condition and seed."""
-        found: dict[int, dict[str, str]] = {}
-        named = self.cells.named
-        for key, place, seed in zip(
-            named["run_key"], named["condition"], named["replicate"], strict=True
-        ):
-            found.setdefault(int(place), {})[str(seed)] = str(key)
-        return found
+    def lines(self) -> list[tuple[Line, int]]:
+        """Every rule and ε with the condition that did best in validation; none without one."""
+        found = private_lines(self.cells.table, self.cells.named)
+        return [(line, line.best) for line in found if line.best is not None]
 
-    def by_metric(self, metric: str) -> pd.DataFrame:
-        """Return a metric of the test split as ``[runs, slices]``, by run key and (kind, name)."""
+    @cached_property
+    def partners(self) -> pd.DataFrame:
+        """The private cells with their diagnostics and baseline (``effects.partners``)."""
+        return partners(self.cells.table, self.cells.named)
+
+    def paired(self, condition: int, *others: str) -> Runs:
+        """Return the runs of a condition and its partners; no seed that lacks one of them."""
+        rows = self.partners
+        rows = rows.loc[(rows["condition"] == condition) & rows[list(others)].notna().all(axis=1)]
+        return {name: [str(key) for key in rows[name]] for name in ("run_key", *others)}
+
+    @cached_property
+    def recalls(self) -> RunRows:
+        """Recall of the test split by run and slice."""
+        return self.by_metric("recall", "test")
+
+    def by_metric(self, metric: str, *splits: str) -> RunRows:
+        """Return a metric by run and slice."""
         if metric not in self._metrics:
-            self._metrics[metric] = by_slice(self.cells.table, self.cells.columns, metric)
+            rows = slice_rows(self.cells.table, self.cells.columns, metric, splits)
+            self._metrics[metric] = rows
         return self._metrics[metric]
 
-    def of_training(self, metric: str) -> pd.DataFrame:
-        """Return kept or the clip fraction as ``by_metric`` does, of training or what stood in."""
-        if metric not in self._metrics:
-            table = self.cells.table
-            rows = table.loc[table["split"].isin(["train", "probe"])].assign(split="test")
-            self._metrics[metric] = by_slice(rows, self.cells.columns, metric).reindex(
-                list(table["run_key"].drop_duplicates())
-            )
-        return self._metrics[metric]
+    def means(self, metric: str, keys: Sequence[str], column: SliceColumn) -> float:
+        """Return the mean of a metric over runs; kept and clip fraction are of training."""
+        training = metric in schema.METRICS_OF_TRAINING
+        splits = ("train", schema.PROBE) if training else ("test",)
+        return _mean(self.by_metric(metric, *splits).of(keys)[:, self._place(column)])
 
-    def marked(self, metrics: Sequence[str], keys: Sequence[str]) -> str:
-        """Return how rows of training are released, where that is not public: raw or noised."""
-        rows = self.cells.table
-        rows = rows.loc[rows["metric"].isin(list(metrics)) & rows["run_key"].isin(list(keys)), :]
-        found = set(rows["release"])
+    def marked(self, keys: Sequence[str]) -> str:
+        """Return how kept and clip fraction are released, where they are not public."""
+        found = {self._releases.get(key) for key in keys}
         if "private" in found:
             return "; diagnostic, not private"
         return "; noised, inside ε" if "accounted" in found else ""
 
-    def mean(self, metric: str, keys: Sequence[str], column: SliceColumn) -> float:
-        """Return the mean of a test metric over runs; NaN where none has a value."""
-        found = self.by_metric(metric).reindex(list(keys))[(column.kind, column.name)]
-        return float(found.mean())
-
     def recall(
-        self, weights: Mapping[str, float], runs: pd.DataFrame, column: SliceColumn, *,
-        against_rest: bool,
+        self, weights: Mapping[str, float], runs: Runs, column: SliceColumn, *,
+        against_rest: bool = False,
     ) -> Estimate | None:  # fmt: skip
         """Return Σ weight · share right in a slice, minus that of all other examples if asked.
 
-        ``runs`` has one row a seed, and run keys in the columns that ``weights`` names.
-        None where no seed has them all, or no other examples are left.
+        None where no seed has a value, or too few other examples are left.
         """
-        used = runs.loc[runs[list(weights)].notna().all(axis=1), list(weights)]
-        known = used.isin(set(self._right.index)).all(axis=1)
-        if len(used) and known.all() and self._place(column).any():
-            return self._by_example(self._right, weights, used, column, against_rest)
-        return self._by_seed(weights, used, column, against_rest)
+        rows = self._examples(self._right, weights, runs, column)
+        if rows is not None:
+            return self._by_example(rows, column, against_rest=against_rest)
+        return self._by_seed(weights, runs, column, against_rest=against_rest)
 
-    def gap(
-        self, weights: Mapping[str, float], runs: pd.DataFrame, column: SliceColumn
-    ) -> Estimate | None:
-        """Return Σ weight · (mean confidence − share right) in a slice; None without predictions."""
-        used = runs.loc[runs[list(weights)].notna().all(axis=1), list(weights)]
-        known = used.isin(set(self._right.index)).all(axis=1)
-        if not len(used) or not known.all() or not self._place(column).any():
-            return None
-        return self._by_example(self._sure - self._right, weights, used, column, False)
+    def gap(self, weights: Mapping[str, float], runs: Runs, column: SliceColumn) -> Estimate | None:
+        """Return Σ weight · (mean confidence − share right); None without predictions."""
+        values = RunRows(self._right.places, self._sure.values - self._right.values)
+        rows = self._examples(values, weights, runs, column)
+        return None if rows is None else self._by_example(rows, column, against_rest=False)
 
     def confidence(self, keys: Sequence[str], column: SliceColumn) -> float:
-        """Return the mean confidence in a slice; NaN without predictions."""
-        own = self._sure.reindex(list(keys)).loc[:, self._place(column)]
-        return float(np.nanmean(own.to_numpy())) if own.notna().to_numpy().any() else float("nan")
+        """Return the mean confidence in a slice of runs that have predictions."""
+        return _mean(self._sure.of(keys)[:, self._inside[:, self._place(column)]].ravel())
+
+    def _examples(
+        self, values: RunRows, weights: Mapping[str, float], runs: Runs, column: SliceColumn
+    ) -> np.ndarray | None:
+        seeds = len(next(iter(runs.values())))
+        known = all(values.have(runs[name]) for name in weights)
+        if not seeds or not known or not self._inside[:, self._place(column)].any():
+            return None
+        return np.sum([w * values.of(runs[name]) for name, w in weights.items()], axis=0)
 
     def _by_example(
-        self, values: pd.DataFrame, weights: Mapping[str, float], used: pd.DataFrame,
-        column: SliceColumn, against_rest: bool,
-    ) -> Estimate | None:  # fmt: skip
-        each = sum(w * values.loc[list(used[name])].to_numpy() for name, w in weights.items())
-        inside = self._place(column)
-        parts = [(1.0, np.asarray(each)[:, inside])]
-        if against_rest:
-            if (~inside).sum() < FEWEST:
-                return None
-            parts.append((-1.0, np.asarray(each)[:, ~inside]))
-        return over_both(parts)
+        self, rows: np.ndarray, column: SliceColumn, *, against_rest: bool
+    ) -> Estimate | None:
+        inside = self._inside[:, self._place(column)]
+        if not against_rest:
+            return over_both([(1.0, rows[:, inside])])
+        if (~inside).sum() < FEWEST:
+            return None
+        return over_both([(1.0, rows[:, inside]), (-1.0, rows[:, ~inside])])
 
     def _by_seed(
-        self, weights: Mapping[str, float], used: pd.DataFrame, column: SliceColumn,
-        against_rest: bool,
-    ) -> Estimate | None:  # fmt: skip
-        recall = self.by_metric("recall")
-        total = recall[("all", "all")] if ("all", "all") in recall else None
-        own = recall[(column.kind, column.name)]
-        if against_rest:
-            whole = next((c.n_high for c in self.cells.columns if c.kind == "all"), 0)
-            rest = whole - column.n_high
-            if total is None or rest < FEWEST:
-                return None
-            own = own - (total * whole - own * column.n_high) / rest
-        each = sum(w * own.reindex(list(used[name])).to_numpy(float) for name, w in weights.items())
-        found = np.asarray(each, dtype=float)
-        found = found[np.isfinite(found)]
-        return over_seeds(found) if len(found) else None
+        self, weights: Mapping[str, float], runs: Runs, column: SliceColumn, *, against_rest: bool
+    ) -> Estimate | None:
+        place, columns = self._place(column), self.cells.columns
+        whole = next((at for at, one in enumerate(columns) if one.kind == "all"), None)
+        rest = 0 if whole is None else columns[whole].n_high - column.n_high
+        if against_rest and rest < FEWEST:
+            return None
+        total = np.zeros(len(next(iter(runs.values()))))
+        for name, weight in weights.items():
+            values = self.recalls.of(runs[name])
+            own = values[:, place]
+            if against_rest and whole is not None:
+                all_right = values[:, whole] * columns[whole].n_high
+                own = own - (all_right - own * column.n_high) / rest
+            total += weight * own
+        total = total[np.isfinite(total)]
+        return over_seeds(total) if len(total) else None
+
+    def _place(self, column: SliceColumn) -> int:
+        return self.cells.columns.index(column)
 
     @cached_property
-    def _metrics(self) -> dict[str, pd.DataFrame]:
+    def _metrics(self) -> dict[str, RunRows]:
         return {}
 
     @cached_property
-    def _right(self) -> pd.DataFrame:
-        own = self.predictions
-        right = (own["predicted"] == own["label"]).astype(float)
-        return self._wide(right)
+    def _releases(self) -> dict[str, str]:
+        table = self.cells.table
+        rows = table.loc[table["metric"].isin(list(schema.METRICS_OF_TRAINING)), :]
+        rows = rows.drop_duplicates("run_key")
+        return dict(zip(rows["run_key"], rows["release"], strict=True))
 
     @cached_property
-    def _sure(self) -> pd.DataFrame:
-        return self._wide(self.predictions["confidence"].astype(float))
+    def _right(self) -> RunRows:
+        own = self.predictions
+        return example_rows(own, (own["predicted"] == own["label"]).astype(float))
 
-    def _wide(self, values: pd.Series) -> pd.DataFrame:
-        """Return ``[runs, examples]``, without runs that lack an example of the first."""
-        own = self.predictions.assign(value=values)
-        if own.empty:
-            return pd.DataFrame(index=pd.Index([], name=RUNS))
-        wide = own.pivot(index=RUNS, columns="example", values="value")
-        return wide.dropna(axis=0)
+    @cached_property
+    def _sure(self) -> RunRows:
+        return example_rows(self.predictions, self.predictions["confidence"].astype(float))
 
     @cached_property
     def _inside(self) -> np.ndarray:
-        """Return ``[examples, slices]`` of the examples of ``_right``; no rows without any."""
+        """Return ``[examples, slices]``, examples in their order; no rows without predictions."""
         own = self.predictions.drop_duplicates("example").sort_values("example")
         return membership(own, self.cells.columns)
 
-    def _place(self, column: SliceColumn) -> np.ndarray:
-        return self._inside[:, self.cells.columns.index(column)]
+
+def _mean(values: np.ndarray) -> float:
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if len(known) else float("nan")

@@ -53,7 +53,7 @@ def points(value: float) -> str:
 
 def interval(effect: Estimate) -> str:
     """Return the 95 % interval of a difference in points, turned so that the difference is > 0."""
-    low, high = sorted((math.copysign(1, effect.mean) * end for end in (effect.lo, effect.hi)))
+    low, high = sorted(math.copysign(1, effect.mean) * end for end in (effect.lo, effect.hi))
     return f"[{100 * low:.0f}, {100 * high:.0f}]".replace("[-", "[−").replace(", -", ", −")
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
-import pandas as pd
 
 from analysis.findings.model import Finding, shared
-from analysis.findings.outcomes import Outcomes
+from analysis.findings.outcomes import Outcomes, Runs
 from analysis.findings.phrases import at, basis, interval, of_line, of_slice, points, share
 from analysis.findings.statistics import Estimate
-from analysis.lines import Line, private_lines
+from analysis.lines import Line
 from analysis.slices import SliceColumn
 
 _WEIGHTS = {"one": 1.0, "two": -1.0}
@@ -25,16 +25,13 @@ def rules(source: Outcomes) -> list[Finding]:
     noise are not.
     """
     found: list[Finding] = []
-    by_epsilon: dict[float, list[Line]] = defaultdict(list)
-    for line in private_lines(source.cells.table, source.cells.named):
-        if line.best is not None:
-            by_epsilon[line.epsilon].append(line)
+    by_epsilon: dict[float, list[tuple[Line, int]]] = defaultdict(list)
+    for line, best in source.lines:
+        by_epsilon[line.epsilon].append((line, best))
     for epsilon, lines in by_epsilon.items():
-        for one, two in combinations(lines, 2):
-            if one.best is None or two.best is None:
-                continue
-            runs = _runs(source, one.best, two.best)
-            names = (of_line(one, one.best), of_line(two, two.best))
+        for (one, first), (two, second) in combinations(lines, 2):
+            runs = _runs(source, first, second)
+            names = (of_line(one, first), of_line(two, second))
             for column in source.slices:
                 more = "each rule at the C that did best in validation; "
                 found += _against("rule", source, epsilon, names, runs, column, more)
@@ -54,25 +51,20 @@ def thresholds(source: Outcomes) -> list[Finding]:
         small, large = line.conditions[places[0]], line.conditions[places[-1]]
         runs = _runs(source, large, small)
         names = (of_line(line, large), f"C = {line.norm(small):g}")
-        scale = source.cells.table.loc[
-            source.cells.table["run_key"].isin(list(runs["one"])), "lr_scale"
-        ].dropna()
-        more = f"lr_scale={scale.iloc[0]}; " if len(scale) else ""
+        more = _scale(source, runs["one"])
         for column in source.slices:
             found += _against("threshold", source, line.epsilon, names, runs, column, more)
     return shared(found)
 
 
 def _against(
-    kind: str, source: Outcomes, epsilon: float, names: tuple[str, str], runs: pd.DataFrame,
+    kind: str, source: Outcomes, epsilon: float, names: tuple[str, str], runs: Runs,
     column: SliceColumn, more: str,
 ) -> list[Finding]:  # fmt: skip
-    if runs.empty or (column.kind == "rarity" and not column.tail):
-        return []
-    effect = source.recall(_WEIGHTS, runs, column, against_rest=False)
+    effect = source.recall(_WEIGHTS, runs, column)
     if effect is None:
         return []
-    values = [source.mean("recall", list(runs[name]), column) for name in ("one", "two")]
+    values = [source.means("recall", runs[name], column) for name in ("one", "two")]
     (better, high), (worse, low) = [
         (names[place], values[place]) for place in ((0, 1) if effect.mean >= 0 else (1, 0))
     ]
@@ -86,7 +78,7 @@ def _against(
             f" ({more}{basis(effect, column)})"
         )
 
-    keys = tuple(str(key) for key in runs[["one", "two"]].to_numpy().ravel())
+    keys = (*runs["one"], *runs["two"])
     return [Finding(kind, names[0], names[1], "recall", column, epsilon, values[0], values[1],
                     effect, words, True, keys)]  # fmt: skip
 
@@ -97,10 +89,20 @@ def _whole(name: str, names: tuple[str, str]) -> str:
     return f"{rule} at {name}" if name.startswith("C = ") else name
 
 
-def _runs(source: Outcomes, one: int, two: int) -> pd.DataFrame:
-    """Return the run keys of two conditions, ``one`` and ``two``, a row for every shared seed."""
-    first, second = source.runs[one], source.runs[two]
-    seeds = sorted(set(first) & set(second))
-    return pd.DataFrame(
-        {"one": [first[seed] for seed in seeds], "two": [second[seed] for seed in seeds]}
-    )
+def _scale(source: Outcomes, keys: Sequence[str]) -> str:
+    """Return how the learning rate went with C, where the cells say so."""
+    table = source.cells.table
+    found = table.loc[table["run_key"].isin(list(keys)), "lr_scale"].dropna().unique()
+    return f"lr_scale={found[0]}; " if len(found) else ""
+
+
+def _runs(source: Outcomes, one: int, two: int) -> Runs:
+    """Return the run keys of two conditions, ``one`` and ``two``, in the order of shared seeds."""
+    named = source.cells.named
+    keys = [
+        dict(zip(own["replicate"], own["run_key"], strict=True))
+        for own in (named.loc[named["condition"] == place, :] for place in (one, two))
+    ]
+    seeds = sorted(set(keys[0]) & set(keys[1]))
+    return {name: [str(own[seed]) for seed in seeds]
+            for name, own in zip(("one", "two"), keys, strict=True)}  # fmt: skip
