@@ -146,7 +146,7 @@ def _figures(table: pd.DataFrame, runs: Path, folder: Path, names: Sequence[str]
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m analysis.atlas",
-        description="Write the atlas of a runs folder: a tidy table and its figures, findings and a page.",
+        description="Write the atlas of a runs folder: table, figures, findings and a page.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

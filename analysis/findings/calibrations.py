@@ -53,6 +53,7 @@ def _of_slice(
 
     return Finding(
         "calibration", of_line(line, best), "baseline", "confidence − recall", column,
+        column.n_low,
         line.epsilon, own.mean, reference.mean, effect, words,
         effect.mean > 0 and own.mean > 0, (*keys, *baselines),
     )  # fmt: skip

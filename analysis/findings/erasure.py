@@ -51,6 +51,7 @@ def _of_slice(
 
     return Finding(
         "erasure", of_line(line, best), "all other examples", "fall of recall", column,
+        column.n_low,
         line.epsilon, fall.mean, others, effect, words, effect.mean > 0 and fall.mean > 0,
         (*keys, *baselines),
     )  # fmt: skip

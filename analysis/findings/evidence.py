@@ -45,7 +45,7 @@ def _row(test: Finding) -> dict[str, object]:
         "measure": test.measure,
         "slice_kind": test.slice.kind,
         "slice": test.slice.name,
-        "n": test.slice.n_low,
+        "n": test.n,
         "seeds": effect.seeds,
         "value": test.value,
         "reference": test.reference,

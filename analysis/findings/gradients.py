@@ -42,6 +42,7 @@ def _of_slice(source: Outcomes, line: Line, best: int, column: SliceColumn) -> F
         return None
     means = [source.means("kept", keys, one) for one in (column, whole)]
     fractions = [source.means("clip_fraction", keys, one) for one in (column, whole)]
+    draws = source.draws(keys, column)
     marked = source.marked(keys)
 
     def words(effect: Estimate) -> str:
@@ -51,10 +52,10 @@ def _of_slice(source: Outcomes, line: Line, best: int, column: SliceColumn) -> F
             f" of {of_slice(column)} and {percent(means[1])} of all:"
             f" {abs(100 * effect.mean):.0f} % {interval(effect)} {less}. It clips"
             f" {percent(fractions[0])} of the slice's units and {percent(fractions[1])} of all"
-            f" ({effect.seeds} seeds; all records that training drew{marked})"
+            f" ({effect.seeds} seeds, n = {draws}, the draws of a run{marked})"
         )
 
     return Finding(
-        "gradient", of_line(line, best), "all records", "kept, relative", column, line.epsilon,
+        "gradient", of_line(line, best), "all records", "kept, relative", column, draws, line.epsilon,
         *means, over_seeds(ratio), words, float(ratio.mean()) < 0, tuple(keys),
     )  # fmt: skip

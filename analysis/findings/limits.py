@@ -36,9 +36,9 @@ def _few(cells: Family, tests: Sequence[Finding]) -> list[str]:
     if seeds < 2:
         needed = flip_seeds(max(len(tests), 1))
         return [
-            "Nothing is claimed: there is 1 seed, and what another would do is unknown. Two are the"
-            " least for a t test, 3 to 5 a good start (seed=0,1,2); a sign-flip test, which takes no"
-            f" distribution for granted, would need {needed} for {counted(len(tests), 'test')}."
+            "Nothing is claimed: there is 1 seed, and what another would do is unknown. A t test"
+            " needs 2 at the least, and 3 to 5 are a good start (seed=0,1,2); a sign-flip test,"
+            f" which takes no distribution for granted, {needed} for {counted(len(tests), 'test')}."
         ]
     return [
         "Nothing is claimed: no comparison has two seeds on both sides that differ, as of a private"
@@ -67,8 +67,9 @@ def _largest(kind: str, own: Sequence[Finding], tests: int) -> str:
     )
     unit = "%" if kind == "gradient" else ""
     size = f"{abs(100 * test.effect.mean):.0f} %" if unit else points(test.effect.mean)
+    against = f" ({test.against})" if kind == "attribution" else f" against {test.against}"
     return (
         f"Not told apart, {kind}: {len(own)} of the tests. The largest difference among them:"
-        f" {at(test.epsilon)[0].lower()}{at(test.epsilon)[1:]}, {test.subject} ({test.against}),"
-        f" {of_slice(test.slice)}: {size} {interval(test.effect)}, q = {test.q:.2g}; {more}."
+        f" {at(test.epsilon)[0].lower()}{at(test.epsilon)[1:]}, {test.subject}{against},"
+        f" {of_slice(test.slice)}: {size} {interval(test.effect)}, q = {test.q:.3f}; {more}."
     )

@@ -40,7 +40,7 @@ def table(claims: Sequence[Finding], start: int) -> list[str]:
         effect = claim.effect
         numbers = [f"{value:.4g}" for value in (claim.value, claim.reference, effect.mean)]
         texts = [str(i), claim.kind, _epsilon(claim.epsilon), claim.subject, claim.against,
-                 claim.measure, f"{claim.slice.kind} {claim.slice.name}", str(claim.slice.n_low),
+                 claim.measure, f"{claim.slice.kind} {claim.slice.name}", str(claim.n),
                  str(effect.seeds), *numbers, f"[{effect.lo:.4g}, {effect.hi:.4g}]",
                  f"{effect.p:.2g}", f"{claim.q:.2g}"]  # fmt: skip
         rows.append("| " + " | ".join(escaped(text) for text in texts) + " |")
@@ -55,7 +55,7 @@ def method(tests: int, seeds: int) -> list[str]:
         " examples, is fixed before any result is looked at:",
         *(f"  - {kind}: {what}." for kind, what in KINDS.items()),
         f"- **Correction.** Benjamini and Hochberg over all of them: q ≤ {LEVEL:g} is a claim, and"
-        f" of the claims about {100 * LEVEL:.0f} % are expected to be false. Where nothing is true,"
+        f" of the claims at most about {100 * LEVEL:.0f} % are expected to be false. Where nothing is true,"
         f" the chance of any claim is {100 * LEVEL:.0f} %. The procedure asks that tests be"
         " independent or positively dependent; these share runs. Intervals are 95 % each and not"
         " corrected.",
@@ -67,12 +67,13 @@ def method(tests: int, seeds: int) -> list[str]:
         " fraction are of all records that training drew, and speak for other seeds alone; so does"
         " recall without predictions.",
         "- **Few seeds.** The variance over seeds is shared by the tests of one kind on one slice:"
-        " each takes the larger of its own and the mean of all, whose degrees of freedom are reduced"
-        " for shared baselines.",
+        " each takes the larger of its own and the mean of all, with fewer degrees of freedom for"
+        " the runs they share. With one seed nothing is tested. The seeds that are said to be needed"
+        f" would pass at {LEVEL:g} divided by the number of tests, with mean and spread unchanged.",
         f"- **Why Student's t.** A sign-flip test over {seeds} seeds cannot go below p ="
         f" {smallest:.2g}; with {tests} tests it could reach a claim from {flip_seeds(tests)} seeds"
-        " on. The t test takes the differences of seeds to be normal, which means over many examples"
-        " nearly are; with under ten seeds nothing in the data can check that.",
+        " on. The t test takes the differences between seeds to be normal, as means over many"
+        " examples nearly are; with under ten seeds nothing in the data can check that.",
         "- **C** of each rule is the one with the best mean validation accuracy; all values are of"
         " the test split. The runs that chose C are also the ones that are tested, on other"
         " examples: a rule with more values of C had more chances to be lucky in its seeds.",

@@ -85,6 +85,13 @@ class Outcomes:
         splits = ("train", schema.PROBE) if training else ("test",)
         return _mean(self.by_metric(metric, *splits).of(keys)[:, self._place(column)])
 
+    def draws(self, keys: Sequence[str], column: SliceColumn) -> int:
+        """Return how often a run drew units of a slice, the mean over runs."""
+        table = self.cells.table
+        rows = table.loc[(table["metric"] == "kept") & table["run_key"].isin(list(keys)), :]
+        rows = rows.loc[(rows["slice_kind"] == column.kind) & (rows["slice"] == column.name)]
+        return round(float(rows["n"].mean())) if len(rows) else 0
+
     def marked(self, keys: Sequence[str]) -> str:
         """Return how kept and clip fraction are released, where they are not public."""
         found = {self._releases.get(key) for key in keys}

@@ -20,6 +20,7 @@ from analysis.lines import Family, families, family
 from analysis.run_files import predictions
 from analysis.wording import counted
 
+_NAMED = 10
 MARKDOWN = "findings.md"
 EVIDENCE = "findings.csv"
 
@@ -64,8 +65,9 @@ class _Part:
 def _document(parts: Sequence[_Part], left_out: Sequence[tuple[str, str]]) -> str:
     lines = ["# Findings", ""]
     if left_out:
-        lines += [f"{counted(len(left_out), 'run')} left out: "
-                  + escaped("; ".join(f"{name}: {why}" for name, why in left_out[:10])) + ".", ""]  # fmt: skip
+        named = escaped("; ".join(f"{name}: {why}" for name, why in left_out[:_NAMED]))
+        more = f"; and {len(left_out) - _NAMED} more" if len(left_out) > _NAMED else ""
+        lines += [f"{counted(len(left_out), 'run')} left out: {named}{more}.", ""]
     start = 1
     for part in parts:
         lines += _section(part, start, several=len(parts) > 1)
@@ -79,9 +81,14 @@ def _section(part: _Part, start: int, *, several: bool) -> list[str]:
     heading = [f"## {escaped(str(first['data']))}, {escaped(str(first['model']))}", ""]
     tested = [test for test in part.tests if test.effect.p == test.effect.p]
     seeds = int(cells.named.groupby("condition")["replicate"].nunique().max())
-    claims = [*numbered(part.claims, start), ""] or []
+    number = sum(test.claimed for test in tested)
+    few = (
+        f"{number} of {len(tested)} tests hold (q ≤ 0.05), all in `{EVIDENCE}`; at most 3 of a kind"
+        " are told, those first of which the nearer end of the 95 % interval is farthest from 0."
+    )
+    claims = [few, "", *numbered(part.claims, start), ""]
     if not part.claims:
-        claims = [f"No claim holds at q ≤ 0.05 ({counted(len(tested), 'test')}).", ""]
+        claims = [f"{_none(number, len(tested))}", ""]
     missing = [f"- {escaped(line)}" for line in limits(cells, part.tests)]
     return [
         *(heading if several else []),
@@ -102,7 +109,7 @@ def _setting(cells: Family) -> str:
         sentences.privacy(runs, cells.named, others),
         sentences.learning_rate(runs),
         sentences.tested(cells.table),
-        "The baseline has a learning rate of its own, so that what another one does counts as a fall",
+        "The baseline has a learning rate of its own: what another one does counts as a fall",
         "Intervals of differences are in percentage points, or in per cent of what all keep",
     ])  # fmt: skip
 
@@ -115,6 +122,14 @@ def _code(line: str) -> str:
     return f"{escaped(parts[0])} `{parts[1]}` {escaped(parts[2])}"
 
 
+def _none(number: int, tests: int) -> str:
+    if number:
+        return (
+            f"No finding: {number} of {tests} tests hold, none in a direction that costs a slice."
+        )
+    return f"No finding: none of {counted(tests, 'test')} holds at q ≤ 0.05."
+
+
 def _page(parts: Sequence[_Part]) -> list[str]:
     found: list[str] = []
     for part in parts:
@@ -123,7 +138,7 @@ def _page(parts: Sequence[_Part]) -> list[str]:
         found += [f"{start}{one.sentence}; {q_text(one.q)}." for one in part.claims]
         if not part.claims:
             missing = limits(part.cells, part.tests)
-            found.append(start + (missing[0] if missing else "No claim holds at q ≤ 0.05."))
-        found.append(f"{start}{part.advice[0]} {part.advice[-1]}".replace("`", "")
-                     if len(part.advice) > 1 else start + part.advice[0])  # fmt: skip
+            found.append(start + (missing[0] if missing else "No finding holds at q ≤ 0.05."))
+        found += [start + one.replace("`", "") for one in part.advice]
+        found.append(_setting(part.cells))
     return found

@@ -79,7 +79,7 @@ def _against(
         )
 
     keys = (*runs["one"], *runs["two"])
-    return [Finding(kind, names[0], names[1], "recall", column, epsilon, values[0], values[1],
+    return [Finding(kind, names[0], names[1], "recall", column, column.n_low, epsilon, values[0], values[1],
                     effect, words, True, keys)]  # fmt: skip
 
 
