@@ -87,8 +87,8 @@ def _findings(split: _Split, column: SliceColumn) -> list[Finding]:
     )
     return [
         Finding(
-            "attribution", rule, name, "part of the fall of recall", column, column.n_low, split.line.epsilon,
-            effect.mean, fall.mean, effect, lambda _: words,
+            "attribution", rule, name, "part of the fall of recall", column, column.n_low,
+            split.line.epsilon, effect.mean, fall.mean, effect, lambda _: words,
             fall.mean > 0 and _largest(split.effects, name), split.runs,
         )
         for name, effect in split.effects.items()

@@ -56,6 +56,7 @@ def _of_slice(source: Outcomes, line: Line, best: int, column: SliceColumn) -> F
         )
 
     return Finding(
-        "gradient", of_line(line, best), "all records", "kept, relative", column, draws, line.epsilon,
-        *means, over_seeds(ratio), words, float(ratio.mean()) < 0, tuple(keys),
+        "gradient", of_line(line, best), "all records", "kept, relative", column, draws,
+        line.epsilon, means[0], means[1], over_seeds(ratio), words,
+        float(ratio.mean()) < 0, tuple(keys),
     )  # fmt: skip

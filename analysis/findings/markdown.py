@@ -55,9 +55,9 @@ def method(tests: int, seeds: int) -> list[str]:
         " examples, is fixed before any result is looked at:",
         *(f"  - {kind}: {what}." for kind, what in KINDS.items()),
         f"- **Correction.** Benjamini and Hochberg over all of them: q ≤ {LEVEL:g} is a claim, and"
-        f" of the claims at most about {100 * LEVEL:.0f} % are expected to be false. Where nothing is true,"
-        f" the chance of any claim is {100 * LEVEL:.0f} %. The procedure asks that tests be"
-        " independent or positively dependent; these share runs. Intervals are 95 % each and not"
+        f" of the claims at most about {100 * LEVEL:.0f} % are expected to be false."
+        f" Where nothing is true, the chance of any claim is {100 * LEVEL:.0f} %. The procedure"
+        " asks that tests be independent or positively dependent; these share runs. Intervals are 95 % each and not"
         " corrected.",
         "- **Whom a claim is about.** Where `predictions.parquet` is there: other seeds *and* other"
         " test examples of the slice, for the same training data. The variance is that of the means"
@@ -68,8 +68,9 @@ def method(tests: int, seeds: int) -> list[str]:
         " recall without predictions.",
         "- **Few seeds.** The variance over seeds is shared by the tests of one kind on one slice:"
         " each takes the larger of its own and the mean of all, with fewer degrees of freedom for"
-        " the runs they share. With one seed nothing is tested. The seeds that are said to be needed"
-        f" would pass at {LEVEL:g} divided by the number of tests, with mean and spread unchanged.",
+        " the runs they share. With one seed nothing is tested. The seeds that are said to be"
+        f" needed would pass at {LEVEL:g} divided by the number of tests, with mean and"
+        " spread unchanged.",
         f"- **Why Student's t.** A sign-flip test over {seeds} seeds cannot go below p ="
         f" {smallest:.2g}; with {tests} tests it could reach a claim from {flip_seeds(tests)} seeds"
         " on. The t test takes the differences between seeds to be normal, as means over many"

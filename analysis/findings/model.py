@@ -24,9 +24,9 @@ KINDS = {
 class Finding:
     """One test. ``effect`` is in shares (0.1 is ten points); ``q`` its p corrected for all tests.
 
-    ``subject`` and ``against`` name what is compared; ``measure`` what is measured; ``n`` counts the slice:
-    test examples, or of kept the draws of a run; ``value`` and
-    ``reference`` are the two means. ``words`` make the sentence from the effect.
+    ``subject`` and ``against`` name what is compared; ``measure`` what is measured; ``n``
+    counts the slice: test examples, or of kept the draws of a run; ``value`` and ``reference`` are
+    the two means. ``words`` make the sentence from the effect.
     ``wanted``: whether this direction is worth a sentence.
     """
 

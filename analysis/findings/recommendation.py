@@ -118,8 +118,9 @@ def _chosen(cells: Family, best: Choice, tail: str) -> str:
     mean, rare = (_with_interval(_of(cells, name, "test", best.runs))
                   for name in ("macro_accuracy", tail))  # fmt: skip
     return (
-        f"{at(cells.epsilon)}, validation favours {best.name}: on the test split it reaches mean accuracy over"
-        f" classes {mean} and {_TOLD[tail]} {rare} ({counted(len(best.runs), 'seed')}{beside})."
+        f"{at(cells.epsilon)}, validation favours {best.name}: on the test split it reaches"
+        f" mean accuracy over classes {mean} and {_TOLD[tail]} {rare}"
+        f" ({counted(len(best.runs), 'seed')}{beside})."
     )
 
 

@@ -79,8 +79,8 @@ def _against(
         )
 
     keys = (*runs["one"], *runs["two"])
-    return [Finding(kind, names[0], names[1], "recall", column, column.n_low, epsilon, values[0], values[1],
-                    effect, words, True, keys)]  # fmt: skip
+    return [Finding(kind, names[0], names[1], "recall", column, column.n_low, epsilon,
+                    values[0], values[1], effect, words, True, keys)]  # fmt: skip
 
 
 def _whole(name: str, names: tuple[str, str]) -> str:

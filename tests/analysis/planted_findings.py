@@ -59,7 +59,10 @@ def _cell(rule: str, norm: float, seed: int, key: str) -> dict[str, object]:
 
 
 def _rows(
-    cell: dict[str, object], right: np.ndarray, labels: Sequence[str], generator: np.random.Generator
+    cell: dict[str, object],
+    right: np.ndarray,
+    labels: Sequence[str],
+    generator: np.random.Generator,
 ) -> list[dict[str, object]]:
     places = [("all", "all", right.ravel()), *(("label", name, own)
               for name, own in zip(labels, right, strict=True))]  # fmt: skip
