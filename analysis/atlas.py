@@ -21,6 +21,7 @@ from analysis.cells import CellTable, LeftOut, one_row_each, read_cells
 from analysis.conditions import conditions
 from analysis.drawing import FIGURES, figures
 from analysis.figures import map as map_figure
+from analysis.findings.report import write_findings
 from analysis.lettering import without_font
 from analysis.lines import families
 from analysis.page.document import write_page
@@ -52,6 +53,8 @@ What is written, below the output folder:
     utility         mean and tail, down the ladder of ε; accountants compared
     updates         bias and noise of the update, over training and against C
     stability       spread over seeds, and churn
+  findings.md       what the cells carry: sentences with their tests; advice
+  findings.csv      every test, claimed or not
   atlas.html        the same to explore, and the lab: one file that needs no network
 With more than one data set or model, each has figures of its own
 (map-<data>-<model>-2.png), and map.png is of the one with the most cells.
@@ -72,9 +75,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 2
         files = write_atlas(cells.table, options.runs, out, options.figures)
         left_out = [(entry.folder, entry.reason) for entry in cells.left_out]
-        files.append(
-            write_page(cells.table, out, runs=options.runs, findings=(), left_out=left_out)
-        )
+        report = write_findings(cells.table, options.runs, out, left_out)
+        said = report.sentences
+        page = write_page(cells.table, out, runs=options.runs, findings=said, left_out=left_out)
+        files += [*report.files, page]
     except OSError as error:
         _say(sys.stderr, f"atlas: {error}")
         return 2
@@ -142,7 +146,7 @@ def _figures(table: pd.DataFrame, runs: Path, folder: Path, names: Sequence[str]
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m analysis.atlas",
-        description="Write the atlas of a runs folder: a tidy table, figures and a page.",
+        description="Write the atlas of a runs folder: table, figures, findings and a page.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
