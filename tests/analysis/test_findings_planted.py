@@ -56,6 +56,7 @@ def test_predictions_and_cells_agree_on_every_difference():
         assert not test.effect.of_examples
 
 
+@pytest.mark.slow
 def test_where_nothing_is_true_claims_are_as_rare_as_is_said():
     generator = np.random.default_rng(5)
     cells = family(planted(generator, 3)[0])
