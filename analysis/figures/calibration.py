@@ -35,7 +35,7 @@ from analysis.slices import SliceColumn
 
 READS = "predictions"
 _MOST = 6
-_LEFT, _HIGH = 0.55, 1.4
+_LEFT, _HIGH = 0.62, 1.4
 _LARGEST, _COUNTS, _ACROSS, _GAP = 1.9, 0.28, 4, 0.24
 _BELOW = _COUNTS + 0.86
 _PARTS = {"head": {"color": style.HEAD, "marker": "s", "linestyle": (0, (5, 1.5))},
@@ -131,12 +131,14 @@ def _curve(axes: Axes, counts: Axes, part: pd.DataFrame, name: str, looks: dict[
     found = reliability(part)
     told = found.loc[found["lo"].notna(), :]
     few = found.loc[found["lo"].isna() & (found["n"] > 0), :]
-    axes.plot(told["confidence"], told["accuracy"], linewidth=1, gid=name, markersize=3.4,
-              zorder=3, clip_on=False, **looks)  # fmt: skip
+    hollow: dict[str, Any] = {"linestyle": "", "markerfacecolor": "none"}
+    full: dict[str, Any] = {}
+    for part_of, more in ((told, full), (few, hollow)):
+        if len(part_of):
+            axes.plot(part_of["confidence"], part_of["accuracy"], linewidth=1, markersize=3.4,
+                      zorder=3, clip_on=False, gid=f"{name}, few" if more else name,
+                      **(looks | more))  # fmt: skip
     axes.vlines(told["confidence"], told["lo"], told["hi"], color=looks["color"], linewidth=0.9)
-    axes.plot(few["confidence"], few["accuracy"], linestyle="", marker=looks["marker"],
-              color=looks["color"], markerfacecolor="none", markersize=3, clip_on=False,
-              gid=f"{name}, few")  # fmt: skip
     edges = np.linspace(0, 1, len(found) + 1)
     share = found["n"].to_numpy(float) / found["n"].sum()
     counts.stairs(share, edges, color=looks["color"], linewidth=1, gid=name)
