@@ -41,7 +41,7 @@ def wanted(table: pd.DataFrame | Family) -> list[str]:
     conditions = {best for _, best in source.lines}
     conditions |= {line.conditions[end] for line in source.cells.lines for end in (0, -1)}
     rows = source.partners
-    rows = rows.loc[rows["condition"].isin(conditions), :]
+    rows = rows.loc[rows["condition"].isin(list(conditions)), :]
     names = ["run_key", "clip_only", "noise_only", "neither"]
     return [str(key) for key in dict.fromkeys(rows[names].to_numpy().ravel()) if pd.notna(key)]
 

@@ -28,7 +28,7 @@ def limits(cells: Family, tests: Sequence[Finding]) -> list[str]:
 def _few(cells: Family, tests: Sequence[Finding]) -> list[str]:
     if any(test.effect.p == test.effect.p for test in tests):
         return []
-    seeds = int(cells.named.groupby("condition")["replicate"].nunique().max())
+    seeds = max(cells.named.groupby("condition")["replicate"].nunique().tolist())
     if not cells.lines:
         return ["Nothing is claimed: no private cell is finished."]
     if all(line.best is None for line in cells.lines):

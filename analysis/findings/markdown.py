@@ -57,8 +57,8 @@ def method(tests: int, seeds: int) -> list[str]:
         f"- **Correction.** Benjamini and Hochberg over all of them: q ≤ {LEVEL:g} is a claim, and"
         f" of the claims at most about {100 * LEVEL:.0f} % are expected to be false."
         f" Where nothing is true, the chance of any claim is {100 * LEVEL:.0f} %. The procedure"
-        " asks that tests be independent or positively dependent; these share runs. Intervals are 95 % each and not"
-        " corrected.",
+        " asks that tests be independent or positively dependent; these share runs."
+        " Intervals are 95 % each and not corrected.",
         "- **Whom a claim is about.** Where `predictions.parquet` is there: other seeds *and* other"
         " test examples of the slice, for the same training data. The variance is that of the means"
         " of seeds plus that of the means of examples, both paired: runs of one seed share initial"

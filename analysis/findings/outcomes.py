@@ -87,10 +87,9 @@ class Outcomes:
 
     def draws(self, keys: Sequence[str], column: SliceColumn) -> int:
         """Return how often a run drew units of a slice, the mean over runs."""
-        table = self.cells.table
-        rows = table.loc[(table["metric"] == "kept") & table["run_key"].isin(list(keys)), :]
-        rows = rows.loc[(rows["slice_kind"] == column.kind) & (rows["slice"] == column.name)]
-        return round(float(rows["n"].mean())) if len(rows) else 0
+        found = [self._draws.get((key, column.kind, column.name)) for key in keys]
+        known = [count for count in found if count is not None]
+        return round(sum(known) / len(known)) if known else 0
 
     def marked(self, keys: Sequence[str]) -> str:
         """Return how kept and clip fraction are released, where they are not public."""
@@ -168,6 +167,12 @@ class Outcomes:
         return {}
 
     @cached_property
+    def _draws(self) -> dict[tuple[str, str, str], int]:
+        table = self.cells.table
+        rows = table.loc[table["metric"] == "kept", ["run_key", "slice_kind", "slice", "n"]]
+        return {(str(key), str(kind), str(name)): int(n) for key, kind, name, n in rows.to_numpy()}
+
+    @cached_property
     def _releases(self) -> dict[str, str]:
         table = self.cells.table
         rows = table.loc[table["metric"].isin(list(schema.METRICS_OF_TRAINING)), :]
@@ -177,11 +182,13 @@ class Outcomes:
     @cached_property
     def _right(self) -> RunRows:
         own = self.predictions
-        return example_rows(own, (own["predicted"] == own["label"]).astype(float))
+        right = (own["predicted"] == own["label"]).to_numpy(float)
+        return example_rows(own, right)
 
     @cached_property
     def _sure(self) -> RunRows:
-        return example_rows(self.predictions, self.predictions["confidence"].astype(float))
+        sure = self.predictions["confidence"].to_numpy(float)
+        return example_rows(self.predictions, sure)
 
     @cached_property
     def _inside(self) -> np.ndarray:

@@ -174,7 +174,7 @@ def _doubt(cells: Family, choices: list[Choice], best: Choice, tail: str) -> lis
 
 
 def _cost(cells: Family, runs: Path | None) -> str:
-    private = int((cells.named["part"] == "private").sum())
+    private = list(cells.named["part"]).count("private")
     column = "config.data.holdout"
     holdout = set(cells.table[column].dropna()) if column in cells.table else set()
     if holdout == {"public"}:

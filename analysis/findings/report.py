@@ -80,7 +80,7 @@ def _section(part: _Part, start: int, *, several: bool) -> list[str]:
     first = cells.table.iloc[0]
     heading = [f"## {escaped(str(first['data']))}, {escaped(str(first['model']))}", ""]
     tested = [test for test in part.tests if test.effect.p == test.effect.p]
-    seeds = int(cells.named.groupby("condition")["replicate"].nunique().max())
+    seeds = max(cells.named.groupby("condition")["replicate"].nunique().tolist())
     number = sum(test.claimed for test in tested)
     few = (
         f"{number} of {len(tested)} tests hold (q ≤ 0.05), all in `{EVIDENCE}`; at most 3 of a kind"

@@ -42,7 +42,7 @@ def slice_rows(
     return RunRows(_numbered(wide.index), wide.to_numpy(float))
 
 
-def example_rows(predictions: pd.DataFrame, values: pd.Series) -> RunRows:
+def example_rows(predictions: pd.DataFrame, values: np.ndarray) -> RunRows:
     """Return one value an example of the predictions, in the order of ``example``; without the
     runs that lack an example of others.
     """

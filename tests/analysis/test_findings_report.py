@@ -23,7 +23,6 @@ def _written(table, out, left_out=()):
         [baseline()],
         [cell(), baseline()],
         [cell(mechanism="clip_only"), baseline()],
-        [cell(seed=0), cell(seed=1), baseline(seed=0)],
     ],
 )
 def test_half_a_sweep_claims_nothing_and_says_why(tmp_path, cells):
