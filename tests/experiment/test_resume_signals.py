@@ -31,6 +31,14 @@ train(json.loads(sys.argv[1]), step)
 """
 
 
+@pytest.fixture(autouse=True)
+def _ctrl_c_is_heard():
+    # However the tests were started: what a shell puts into the background ignores it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     return bits(run(tmp_path_factory.mktemp("whole"), LONG))
