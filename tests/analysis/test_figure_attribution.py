@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 from planted_cells import baseline, cell, set_value
-from planted_files import caption, marks, table_of, texts, titled
+from planted_run_files import caption, marks, table_of, texts, titled
 
 from analysis.conditions import conditions
 from analysis.effects import effects, partners

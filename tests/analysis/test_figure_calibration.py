@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from planted_cells import baseline, cell, key_of, set_value, sweep
-from planted_files import NOTHING, caption, marks, predictions, table_of, texts, titled
+from planted_run_files import NOTHING, caption, marks, predictions, table_of, texts, titled
 
 from analysis.figures.calibration import figure
 from analysis.reliability import reliability

@@ -6,7 +6,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 from planted_cells import baseline, cell, key_of, set_value, slices, sweep
-from planted_files import NOTHING, ODD, caption, ledger, predictions, table_of, telemetry, texts
+from planted_run_files import NOTHING, ODD, caption, ledger, predictions, table_of, telemetry, texts
 
 from analysis import schema, style
 from analysis.drawing import _OF_FILES, FIGURES, figures

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from planted_cells import baseline, cell, key_of, slices, sweep
-from planted_files import NOTHING, caption, marks, table_of, telemetry, texts, titled
+from planted_run_files import NOTHING, caption, marks, table_of, telemetry, texts, titled
 
 from analysis.figures.norms import figure, wanted
 

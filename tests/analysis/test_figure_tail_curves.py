@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from planted_cells import baseline, cell, planted_recall, set_value, slices, sweep
-from planted_files import caption, marks, table_of, texts, titled
+from planted_run_files import caption, marks, table_of, texts, titled
 
 from analysis import style
 from analysis.figures.tail_curves import figure

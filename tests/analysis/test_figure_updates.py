@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 from planted_cells import baseline, cell, key_of, sweep
-from planted_files import NOTHING, caption, marks, table_of, telemetry, texts, titled
+from planted_run_files import NOTHING, caption, marks, table_of, telemetry, texts, titled
 
 from analysis.figures.updates import figure, wanted
 

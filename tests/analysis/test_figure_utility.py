@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 from planted_cells import baseline, cell, key_of, set_value, sweep
-from planted_files import NOTHING, caption, ledger, marks, table_of, texts, titled
+from planted_run_files import NOTHING, caption, ledger, marks, table_of, texts, titled
 
 from analysis.figures.utility import figure, wanted
 

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from planted_cells import baseline, cell, set_value, slices, sweep
-from planted_files import ODD, table_of
 from planted_findings import planted
+from planted_run_files import ODD, table_of
 
 from analysis.findings.markdown import escaped
 from analysis.findings.report import write_findings

@@ -4,7 +4,7 @@ from __future__ import annotations
 import pandas as pd
 from pandas.testing import assert_frame_equal
 from planted_cells import baseline, cell
-from planted_files import table_of
+from planted_run_files import table_of
 
 from analysis.cells import one_row_each
 from analysis.table_file import write_table

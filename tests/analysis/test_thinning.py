@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from planted_cells import baseline, cell, sweep
-from planted_files import table_of
+from planted_run_files import table_of
 
 from analysis.conditions import conditions
 from analysis.thinning import for_map
