@@ -49,11 +49,11 @@ class _Follower:
 
     def look(self) -> None:
         """Copy what has ended since the last look."""
-        began = time.monotonic()
         pusher = self._ready()
         if pusher is None:
             self.pause = TRY_AGAIN
             return
+        began = time.monotonic()  # to make the store ready took longer, and is done once
         ends = self._waiting(pusher)
         # Ten thousand cells are not looked through every second.
         self.pause = max(LOOK_EVERY, 20 * (time.monotonic() - began))
