@@ -38,11 +38,10 @@ GONE = 60.0
 
 @dataclass(frozen=True)
 class Hit:
-    """What was killed, how many cells were finished then, and what the sweep's exit code was."""
+    """What was killed, and how many cells were finished then."""
 
     what: str
     finished: int
-    code: int
 
 
 def main() -> None:
@@ -71,23 +70,24 @@ def _hit(
     hits: list[Hit] = []
     seen: dict[str, str] = {}
     renewed: list[str] = []
+    process = _begin(folder, command)
     while len(hits) < kills:
-        process = _begin(folder, command)
-        what = "sweep" if chance.random() < WHOLE else "cell"
         _wait_for_work(process, folder)
         time.sleep(chance.uniform(0, min(usual / 3, 4 * usual / kills)))
-        if what == "cell" and not _kill_one(folder, chance):
-            what = "sweep"
-        if what == "sweep":
+        what = "sweep" if chance.random() < WHOLE or not _kill_one(folder, chance) else "cell"
+        if what == "sweep" and process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
-        code = process.wait()
-        _wait_until_gone(folder)
+            process.wait()
+            _wait_until_gone(folder)
         now = _finished(folder)
         renewed += [f"{key} was run twice" for key in seen if now.get(key) != seen[key]]
         seen = now
-        hits.append(Hit(what, len(now), code))
-        if code == 0:
-            break  # the cell that was hit had just finished, and so had all others
+        if process.poll() == 0:
+            break  # everything is finished
+        hits.append(Hit(what, len(now)))
+        if process.poll() is not None:  # killed, or over with a cell that was
+            process = _begin(folder, command)
+    process.wait()
     return hits, renewed
 
 
@@ -178,10 +178,9 @@ def _finished(folder: Path) -> dict[str, str]:
 
 
 def _table(hits: Sequence[Hit]) -> list[str]:
-    lines = ["kill  of     cells finished  exit code"]
+    lines = ["kill  of     cells finished"]
     return lines + [
-        f"{number:4}  {hit.what:5}  {hit.finished:14}  {hit.code:9}"
-        for number, hit in enumerate(hits, 1)
+        f"{number:4}  {hit.what:5}  {hit.finished:14}" for number, hit in enumerate(hits, 1)
     ]
 
 
