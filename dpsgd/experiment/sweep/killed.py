@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from pathlib import Path
 from typing import Any
 
 from analysis import schema
 from dpsgd.experiment.files import read_json, write_json
+from dpsgd.experiment.processes import is_running
 
 
 def mark_killed(folder: Path, pid: int, stopped_by: str, *, release: bool) -> bool:
@@ -37,17 +37,7 @@ def alive(pid: int) -> bool:
     """Whether process ``pid`` runs on this host; one that has ended and that nobody has asked
     about does not.
     """
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-    except OSError:  # a system without /proc
-        return True
-    return stat.rpartition(")")[2].split()[0] != "Z"
+    return is_running(pid, "")
 
 
 def _running(folder: Path) -> dict[str, Any] | None:

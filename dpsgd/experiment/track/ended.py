@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import os
 import socket
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from analysis import schema
 from dpsgd.experiment.files import read_json
+from dpsgd.experiment.processes import is_running
 
 SILENT_SECONDS = 300.0
 """A run on another host that said nothing for so long is taken for dead."""
@@ -48,17 +48,7 @@ def _dead(status: Mapping[str, Any]) -> bool:
 
 def alive(pid: int) -> bool:
     """Whether a process of this host runs: one that has ended and is not reaped does not."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    try:
-        after_name = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2]
-    except OSError:
-        return True  # no /proc: the signal is all there is to know
-    return after_name.split()[:1] != ["Z"]
+    return is_running(pid, "")
 
 
 def _silent_for(heartbeat: str) -> float:
