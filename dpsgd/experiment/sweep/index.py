@@ -146,7 +146,11 @@ def _read_from(file: Path, place: _Place) -> tuple[list[IndexRow], _Place]:
 
 
 def _write_lines(file: Path, lines: Iterable[bytes]) -> None:
-    """Add whole lines, each with one write, so that lines of other processes stay whole."""
+    """Add whole lines, each with one write, so that lines of other processes stay whole.
+
+    A line that another process is about to write looks torn, if half of it is in view; it costs an
+    empty line, which readers pass over.
+    """
     handle = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
     try:
         size = os.fstat(handle).st_size
