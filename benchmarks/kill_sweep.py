@@ -73,7 +73,8 @@ def _hit(
     process = _begin(folder, command)
     while len(hits) < kills:
         _wait_for_work(process, folder)
-        time.sleep(chance.uniform(0, min(usual / 3, 4 * usual / kills)))
+        # Over all attempts about the time that an undisturbed sweep takes: it must not end before.
+        time.sleep(chance.uniform(0, 1.5 * usual / kills))
         what = "sweep" if chance.random() < WHOLE or not _kill_one(folder, chance) else "cell"
         if what == "sweep" and process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
