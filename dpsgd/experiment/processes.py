@@ -8,8 +8,11 @@ import socket
 from pathlib import Path
 
 
-def is_running(pid: int, ticks: str) -> bool:
-    """Whether the process ``pid`` runs, and is the one that started at ``ticks`` (empty: any)."""
+def is_running(pid: int, ticks: str = "") -> bool:
+    """Whether the process ``pid`` runs, and is the one that started at ``ticks`` (empty: any).
+
+    One that has ended, and that nobody has waited for yet, does not.
+    """
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -11,10 +11,11 @@ import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from dpsgd.experiment.files import write_json
+from dpsgd.experiment.processes import is_running
 from dpsgd.experiment.sweep.children import Terminated, in_child
 from dpsgd.experiment.sweep.failed import only
 from dpsgd.experiment.sweep.halt import NO_MORE, NOW, Halt
-from dpsgd.experiment.sweep.killed import alive, mark_killed
+from dpsgd.experiment.sweep.killed import mark_killed
 
 
 def call(target, *args, folder, end=lambda: False):
@@ -113,11 +114,11 @@ def test_only_a_running_status_of_that_very_process_becomes_killed(tmp_path):
 
 def test_a_process_that_has_ended_is_not_alive_though_nobody_has_waited_for_it():
     with subprocess.Popen(["sleep", "60"]) as process:
-        assert alive(process.pid)
+        assert is_running(process.pid)
         process.kill()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        assert not alive(process.pid)
-    assert not alive(process.pid)
+        assert not is_running(process.pid)
+    assert not is_running(process.pid)
 
 
 def test_what_was_asked_of_a_sweep_is_never_weakened(tmp_path):

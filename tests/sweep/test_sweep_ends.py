@@ -10,7 +10,7 @@ import time
 import pytest
 from test_launchers import HERE, ROOT, TINY, statuses, sweep
 
-from dpsgd.experiment.sweep.killed import alive
+from dpsgd.experiment.processes import is_running
 
 
 def test_stopping_on_failure_starts_no_further_cell_and_the_printed_command_runs_the_rest(tmp_path):
@@ -81,7 +81,7 @@ def test_ctrl_c_ends_the_running_cells_in_order(running):
     assert (asleep["status"], asleep["stopped_by"]) == ("KILLED", "SIGTERM")
     assert "1 of 3 cells did not finish" in said
     assert "ended with the sweep" in said
-    assert not alive(asleep["pid"])
+    assert not is_running(asleep["pid"])
 
 
 def test_a_worker_that_is_killed_is_replaced_and_its_cell_runs_again(running):
@@ -101,7 +101,7 @@ def test_nothing_outlives_the_sweep_that_is_killed(running):
     child = statuses(folder)["sleep"]["pid"]
     worker = parent(parent(child))
     process.kill()
-    wait_for(lambda: not alive(child) and not alive(worker))
+    wait_for(lambda: not is_running(child) and not is_running(worker))
     assert statuses(folder)["sleep"]["status"] == "KILLED"
 
 

@@ -10,8 +10,8 @@ import pytest
 from stores import closed_port, locked_database, silent_server
 from tracked_runs import cell, finished, status, tracker, unfinished, within
 
+from dpsgd.experiment.processes import is_running
 from dpsgd.experiment.track import pushing as holding
-from dpsgd.experiment.track.ended import alive
 from dpsgd.experiment.track.pushing import pushing
 from dpsgd.experiment.tracker import NoTracker
 
@@ -97,9 +97,9 @@ with pushing.pushing(tracker(), Path({str(runs)!r}), "ours", ["a"]):
 """
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as sweep:
         pusher = int(sweep.stdout.readline())
-        assert alive(pusher)
+        assert is_running(pusher)
         os.kill(sweep.pid, signal.SIGKILL)
-    assert within(60, lambda: not alive(pusher))
+    assert within(60, lambda: not is_running(pusher))
 
 
 def test_a_tracker_of_ones_own_is_handed_what_is_finished(tmp_path):

@@ -8,7 +8,6 @@ from typing import Any
 
 from analysis import schema
 from dpsgd.experiment.files import read_json, write_json
-from dpsgd.experiment.processes import is_running
 
 
 def mark_killed(folder: Path, pid: int, stopped_by: str, *, release: bool) -> bool:
@@ -31,13 +30,6 @@ def running_here(folder: Path) -> int | None:
     """Return the process that a run is said to be RUNNING in on this host, alive or not."""
     status = _running(folder)
     return None if status is None else int(status["pid"])
-
-
-def alive(pid: int) -> bool:
-    """Whether process ``pid`` runs on this host; one that has ended and that nobody has asked
-    about does not.
-    """
-    return is_running(pid, "")
 
 
 def _running(folder: Path) -> dict[str, Any] | None:

@@ -6,9 +6,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from dpsgd.experiment.processes import is_running
 from dpsgd.experiment.record import finished
 from dpsgd.experiment.sweep.ended import FINISHED, KILLED, Ended, not_run, read_ended
-from dpsgd.experiment.sweep.killed import alive, mark_killed, running_here
+from dpsgd.experiment.sweep.killed import mark_killed, running_here
 from dpsgd.experiment.sweep.planned import PlannedCell
 
 PATIENCE = 30.0
@@ -34,7 +35,7 @@ def outcome(cell: PlannedCell, sweep: Path, why: str) -> Ended:
     if finished(cell.folder) is not None:
         return Ended(cell.run_key, FINISHED, "", "", None, False)
     pid = running_here(cell.folder)
-    if pid is None or alive(pid):
+    if pid is None or is_running(pid):
         return not_run(why)
     mark_killed(cell.folder, pid, "SIGKILL", release=bool(cell.config.get("release")))
     return Ended(cell.run_key, KILLED, "its worker was killed", "", None, False)
@@ -42,4 +43,4 @@ def outcome(cell: PlannedCell, sweep: Path, why: str) -> Ended:
 
 def _runs(cell: PlannedCell) -> bool:
     pid = running_here(cell.folder)
-    return pid is not None and alive(pid)
+    return pid is not None and is_running(pid)

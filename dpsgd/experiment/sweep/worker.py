@@ -10,8 +10,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from dpsgd.experiment.processes import is_running
 from dpsgd.experiment.sweep.halt import Halt
-from dpsgd.experiment.sweep.killed import alive
 
 POLL = 1.0
 
@@ -35,6 +35,6 @@ def follow_leader(sweep: Path) -> None:
 
 
 def _leave_with(leader: int) -> None:
-    while alive(leader):
+    while is_running(leader):
         time.sleep(POLL)
     os._exit(1)

@@ -43,12 +43,7 @@ def _dead(status: Mapping[str, Any]) -> bool:
     if status.get("host") != socket.gethostname():
         return _silent_for(str(status.get("heartbeat", ""))) > SILENT_SECONDS
     pid = status.get("pid")
-    return not isinstance(pid, int) or not alive(pid)
-
-
-def alive(pid: int) -> bool:
-    """Whether a process of this host runs: one that has ended and is not reaped does not."""
-    return is_running(pid, "")
+    return not isinstance(pid, int) or not is_running(pid)
 
 
 def _silent_for(heartbeat: str) -> float:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 
+from dpsgd.experiment.processes import is_running
 from dpsgd.experiment.track.address import Address
 from dpsgd.experiment.track.client import connect
-from dpsgd.experiment.track.ended import alive, ends_of
+from dpsgd.experiment.track.ended import ends_of
 from dpsgd.experiment.track.helper import at_most, orphaned, run
 from dpsgd.experiment.track.push import Pusher, reason
 from dpsgd.experiment.track.wire import Message, Wire
@@ -52,7 +53,7 @@ def serve(wire: Wire, address: Address, hello: Message) -> None:
 def _wait_for_end_of(parent: int) -> None:
     """Wait a little: its pipes close before it is gone, and only then was its run killed."""
     until = time.monotonic() + 3.0
-    while alive(parent) and time.monotonic() < until:
+    while is_running(parent) and time.monotonic() < until:
         time.sleep(0.05)
 
 

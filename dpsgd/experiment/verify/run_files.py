@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +16,7 @@ from dpsgd.experiment.ledger.evidence import again
 from dpsgd.experiment.ledger.page import ledger_page
 from dpsgd.experiment.ledger.repeats import repeats_of
 from dpsgd.experiment.looked import EARLY
+from dpsgd.experiment.processes import is_running
 from dpsgd.experiment.seal import SEALED, sealed_files
 from dpsgd.experiment.verify.coverage import check_coverage
 from dpsgd.experiment.verify.decisions import may_stop_early
@@ -149,10 +149,4 @@ def _alive(status: Mapping[str, Any]) -> bool:
     pid = status.get("pid")
     if status.get("host") != socket.gethostname() or not isinstance(pid, int) or pid < 1:
         return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+    return is_running(pid)
