@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from forked import run_each
 
 from analysis import schema
 
@@ -150,12 +151,12 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("argument", REFUSED)
-def test_the_first_line_says_what_is_wrong_before_training(tmp_path, argument):
-    outcome = run(tmp_path, *FAST, argument)
-    assert outcome.returncode == 2
-    assert outcome.stderr.splitlines()[0].startswith(REFUSED[argument])
-    assert cells(tmp_path) == []
+def test_the_first_line_says_what_is_wrong_before_training(tmp_path):
+    commands = [[*FAST, argument, f"runs_dir={tmp_path / 'runs'}"] for argument in REFUSED]
+    for argument, (code, line) in zip(REFUSED, run_each(tmp_path, commands), strict=True):
+        assert (argument, code) == (argument, 2)
+        assert line.startswith(REFUSED[argument])
+    assert cells(tmp_path / "runs") == []
 
 
 def test_one_bad_cell_stops_a_multirun_before_the_first(tmp_path):
