@@ -54,7 +54,7 @@ def measured(folder: Path, sweep: Sequence[str], words: Sequence[str]) -> dict[s
     Raises RuntimeError, with what it printed, for a sweep that fails.
     """
     environment = os.environ | {
-        "XDG_CACHE_HOME": str(folder / "cache"), "PYTHONPATH": str(ROOT),
+        "XDG_CACHE_HOME": str(folder / "cache"), "DPSGD_CACHE": "", "PYTHONPATH": str(ROOT),
     }  # fmt: skip
     command = [sys.executable, "-m", "dpsgd.run", *sweep, "model=mlp", *words]
     started, clock = time.time(), time.perf_counter()

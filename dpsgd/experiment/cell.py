@@ -40,6 +40,7 @@ from dpsgd.experiment.record import (
     write_config,
     write_table,
 )
+from dpsgd.experiment.remembered import cache_of
 from dpsgd.experiment.resume import (
     Attempt,
     Checkpoints,
@@ -119,9 +120,9 @@ def _run(
     generations = Generations(folder)
     before = read_json(folder / schema.LEDGER_FILE)
     tracker.open(folder)
-    plan = solve(prepared, runs / ".cache")
+    plan = solve(prepared, cache_of(runs))
     plan = replace(plan, prepared=keyed(prepared, folder))
-    attempt = attempt_of(plan, before, generations.read(), folder, runs / ".cache")
+    attempt = attempt_of(plan, before, generations.read(), folder, cache_of(runs))
     plan = attempt.training
     ledger = gate.ledger(attempt.ledger(ledger_of(attempt.plan)))
     reason = check_same_release(before, ledger, folder)

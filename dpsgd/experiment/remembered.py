@@ -7,6 +7,7 @@ import functools
 import hashlib
 import importlib.metadata
 import json
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,16 @@ from dpsgd.experiment.own_code import own_code
 from dpsgd.experiment.parts import plain
 
 LIBRARIES = ("dp-accounting", "prv-accountant", "numpy", "scipy")
+CACHE_VARIABLE = "DPSGD_CACHE"
+"""The environment variable that names one folder of answers for all runs folders."""
+
+
+def cache_of(runs: Path) -> Path:
+    """Return where accountants' answers about the cells of ``runs`` are: the folder that
+    ``DPSGD_CACHE`` names, else ``.cache`` in ``runs``.
+    """
+    named = os.environ.get(CACHE_VARIABLE)
+    return Path(named) if named else runs / ".cache"
 
 
 @dataclass(frozen=True)

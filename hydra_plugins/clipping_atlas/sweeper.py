@@ -56,6 +56,7 @@ class CheckedSweeper(BasicSweeper):
         """
         from rich.console import Console  # noqa: PLC0415
 
+        from dpsgd.experiment.remembered import cache_of  # noqa: PLC0415
         from dpsgd.experiment.sweep.keys import RunKeys  # noqa: PLC0415
         from dpsgd.experiment.sweep.planned import told_apart  # noqa: PLC0415
         from dpsgd.experiment.sweep.preflight import preflight  # noqa: PLC0415
@@ -65,7 +66,7 @@ class CheckedSweeper(BasicSweeper):
         console, keys = Console(highlight=False), RunKeys()
         plan = self._plan(arguments, keys)
         runs = plan.cells[0].folder.parent
-        preflight(plan.missing, keys, runs / ".cache")
+        preflight(plan.missing, keys, cache_of(runs))
         threads, workers = threads_and_workers(self._hydra.launcher, len(plan.missing))
         print_preview(console, plan, keys, runs, workers or 1)
         self._name(plan, arguments, runs)

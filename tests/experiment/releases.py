@@ -1,9 +1,7 @@
 """Runs that are released, and what a search through everything they left finds."""
 
 import json
-import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -48,13 +46,7 @@ class Declared(Silent):
 
 
 def released(runs, on_step=None, **changes):
-    """A tiny released run below ``runs``; what accountants answered is shared by all."""
-    solved = os.environ.get("XDG_CACHE_HOME")
-    if solved is not None and not (runs / ".cache").exists():
-        shared = Path(solved) / "solved"
-        shared.mkdir(parents=True, exist_ok=True)
-        runs.mkdir(parents=True, exist_ok=True)
-        (runs / ".cache").symlink_to(shared)
+    """A tiny released run below ``runs``."""
     return train(BASE | {"runs_dir": str(runs)} | changes, on_step)
 
 

@@ -49,12 +49,9 @@ class Dropping:
 
 @contextmanager
 def inside(folder):
-    """Run below ``folder``, whose runs have one name wherever they are; accountants remember."""
-    before, shared = Path.cwd(), os.environ.get("XDG_CACHE_HOME")
+    """Run below ``folder``, whose runs have one name wherever they are."""
+    before = Path.cwd()
     (folder / "runs").mkdir(parents=True, exist_ok=True)
-    if shared is not None and not (folder / "runs" / ".cache").exists():
-        (Path(shared) / "solved").mkdir(parents=True, exist_ok=True)
-        (folder / "runs" / ".cache").symlink_to(Path(shared) / "solved")
     os.chdir(folder)
     try:
         yield

@@ -20,7 +20,7 @@ from dpsgd.accounting.library import (
 from dpsgd.accounting.stored import _KINDS, event_from_json
 from dpsgd.errors import ConfigError
 from dpsgd.experiment import remembered
-from dpsgd.experiment.remembered import Remembered, described
+from dpsgd.experiment.remembered import Remembered, cache_of, described
 
 ADD_REMOVE = "add_or_remove_one"
 EVENT = poisson_gaussian(0.1, 2.0, 10)
@@ -242,3 +242,10 @@ def test_about_an_event_that_cannot_be_told_apart_nothing_is_kept(tmp_path):
     assert asked(tmp_path, Hidden(1.0, 2)) == asked(tmp_path, Hidden(1.0, 3)) == 1.5
     assert len(CALLS) == 2
     assert not list(tmp_path.iterdir())
+
+
+def test_one_folder_serves_all_runs_folders_where_it_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("DPSGD_CACHE", str(tmp_path / "all"))
+    assert cache_of(tmp_path / "runs") == tmp_path / "all"
+    monkeypatch.setenv("DPSGD_CACHE", "")
+    assert cache_of(tmp_path / "runs") == tmp_path / "runs" / ".cache"

@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from dpsgd.accounting import format_delta, format_epsilon
+from dpsgd.experiment.remembered import cache_of
 from dpsgd.experiment.sweep.charged import charged_again
 from dpsgd.experiment.sweep.estimate import seconds_left
 from dpsgd.experiment.sweep.index import Index
@@ -32,7 +33,7 @@ def print_preview(
     seconds = seconds_left(steps, runs, Index(runs).finished(), workers) if steps else 0.0
     cells = [planned.cell for planned in plan.cells]
     again = charged_again(planned.folder for planned in plan.cells if planned.cell.private)
-    together = released_together(cells, schedules, runs / ".cache", again)
+    together = released_together(cells, schedules, cache_of(runs), again)
     for line in preview(plan, together, seconds, workers):
         console.print(line, soft_wrap=True, markup=False)
 
