@@ -1,5 +1,6 @@
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from dpsgd.experiment.track.push import push
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 CELLS = 3
+HALF = 150_000
+"""Bytes of a database in which some tables are missing: an empty one has 950,000."""
 ONE = """
 import sys
 sys.path.insert(0, {here!r})
@@ -47,16 +50,30 @@ def test_four_processes_that_find_no_database_lose_no_metric(tmp_path, held):
 
 @pytest.mark.slow
 def test_a_database_is_made_by_one_of_many(tmp_path):
+    three = [subprocess.Popen(connecting(tmp_path), stdout=subprocess.PIPE) for _ in range(3)]
+    assert len({process.communicate(timeout=240)[0] for process in three}) == 1
+    assert [process.returncode for process in three] == [0] * 3
+
+
+@pytest.mark.slow
+def test_a_process_killed_while_it_makes_the_database_leaves_none(tmp_path):
+    with subprocess.Popen(connecting(tmp_path)) as maker:
+        while sum(file.stat().st_size for file in tmp_path.glob("mlflow.d*[bw]")) < HALF:
+            assert maker.poll() is None
+            time.sleep(0.001)
+        maker.kill()
+    store = connect(tracker().address(tmp_path))
+    assert list(store.runs("")) == []
+    assert [file.name for file in tmp_path.glob("mlflow.db*")] == ["mlflow.db"]
+
+
+def connecting(runs):
     code = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from pathlib import Path
 from tracked_runs import tracker
 from dpsgd.experiment.track.client import connect
-print(connect(tracker().address(Path({str(tmp_path)!r}))).experiment_id)
+print(connect(tracker().address(Path({str(runs)!r}))).experiment_id)
 """
-    three = [
-        subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) for _ in range(3)
-    ]
-    assert len({process.communicate(timeout=240)[0] for process in three}) == 1
-    assert [process.returncode for process in three] == [0] * 3
+    return [sys.executable, "-c", code]

@@ -68,6 +68,8 @@ def connect(address: Address) -> Store:
     """
     client_of = _library()
     with locked(address, "mlflow-open"):
+        if address.uri is None:
+            _make_database(client_of, Path(address.store.removeprefix(SQLITE)))
         _check_sqlite(address.store)
         client = client_of(tracking_uri=address.store)
         found = client.get_experiment_by_name(address.experiment)
@@ -122,6 +124,19 @@ def _library() -> Any:
     for noisy in ("alembic", "mlflow.store.db.utils", "mlflow"):
         logging.getLogger(noisy).setLevel(logging.CRITICAL)  # what it says is raised as well
     return MlflowClient
+
+
+def _make_database(client_of: Any, file: Path) -> None:
+    """Make the database beside its place and move it there whole: one that was left half-made, by
+    a process that was killed, could not be opened ever after.
+    """
+    if file.exists():
+        return
+    for left in file.parent.glob(f"{file.name}.*.new*"):
+        left.unlink(missing_ok=True)
+    new = file.with_name(f"{file.name}.{os.getpid()}.new")
+    client_of(tracking_uri=f"{SQLITE}{new}").get_experiment("0")
+    new.replace(file)
 
 
 def _check_sqlite(store: str) -> None:
