@@ -35,7 +35,7 @@ def gradients_of(
     prepared = plan.prepared
     if not (settings.gradient_looks and settings.gradient_units):
         return None
-    membership = membership & _there(trainer, len(membership))[:, np.newaxis]
+    membership = membership & _there(plan, trainer)[:, np.newaxis]
     sides = sides_of(prepared.slices.keys, membership)
     most = most_units(settings.gradient_units, settings.gradient_looks, len(trainer.groups))
     chosen = sample(membership, sides, most)
@@ -75,11 +75,12 @@ def write_gradients(folder: Path, gate: Gate, recorder: Recorder) -> None:
     write_whole(folder / schema.GRADIENTS_FILE, lambda p: table.to_parquet(p, index=False))
 
 
-def _there(trainer: Trainer, units: int) -> np.ndarray:
-    """Return ``[units]`` bool: who is there to be trained on."""
+def _there(plan: Plan, trainer: Trainer) -> np.ndarray:
+    """Return ``[units]`` bool: who is there to be trained on, and has a record."""
+    there = (_units(plan, trainer).sizes() > 0).numpy()
     if trainer.present is None or trainer.combine is not None:
-        return np.ones(units, dtype=bool)
-    return trainer.present.cpu().numpy()
+        return there
+    return there & trainer.present.cpu().numpy()
 
 
 def _units(plan: Plan, trainer: Trainer) -> RecordUnits | UserUnits:

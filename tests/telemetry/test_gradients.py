@@ -231,6 +231,13 @@ def test_records_of_no_one_are_not_sampled():
     assert absent[recorder.gradients.sampled.draw.members].all()
 
 
+def test_a_user_without_records_is_not_sampled():
+    plan, _, recorder = started(**USERS | {"users.count": 400})
+    records = np.bincount(plan.prepared.bundle.train.user, minlength=400)
+    assert (records == 0).any()
+    assert (records[recorder.gradients.sampled.draw.members] > 0).all()
+
+
 def test_every_slice_is_there_and_half_of_the_units_are_rare():
     n = 10_000
     label = np.arange(n) % 50 == 0

@@ -43,7 +43,7 @@
     const found = A.family().measured || [];
     const form = A.byId("lab-controls");
     source = "planted";
-    const sources = [["planted", "planted: two groups"], ...found.map((entry, i) => [String(i), `${entry.run}, step ${entry.step}`])];
+    const sources = [["planted", "planted: two groups"], ...found.map((entry, i) => [String(i), `step ${entry.step}: ${entry.run}`])];
     const check = make("input", { type: "checkbox", id: "lab-scaled", checked: scaled ? "" : null, onchange: () => { scaled = check.checked; draw(); } });
     form.replaceChildren(...[
       found.length ? menu("Gradients", "lab-source", sources, source, (value) => { source = value; settle(); draw(); }) : null,
