@@ -107,7 +107,7 @@ def words(gradients: pd.DataFrame) -> str:
     return (
         f"3: single units at {told}, over all clip groups together: a sample with the tail enlarged"
         f" (n a run: {counts}; {counted(len(runs), 'run')} in all); large: medians; strokes on"
-        " top: norms before; thin line: not clipped"
+        " top: norms before; thin line: not clipped; smaller: below C / 1,000, and not drawn"
     )
 
 
