@@ -45,6 +45,7 @@ _READ = {
     "telemetry": run_files.telemetry,
     "predictions": run_files.predictions,
     "ledgers": run_files.ledgers,
+    "gradients": run_files.gradients,
 }
 
 FIGURES = ("norms", "tail_curves", "attribution", "calibration", "utility", "updates", "stability")
@@ -63,5 +64,6 @@ def figures(table: pd.DataFrame, runs: Path, names: Iterable[str] = FIGURES) -> 
             yield Drawn(name, _OF_TABLE[name](cells))
             continue
         module = _OF_FILES[name]
-        found = _READ[module.READS](runs, module.wanted(cells))
-        yield Drawn(name, module.figure(cells, found))
+        wanted = module.wanted(cells)
+        kinds = [module.READS, *getattr(module, "READS_TOO", ())]
+        yield Drawn(name, module.figure(cells, *(_READ[kind](runs, wanted) for kind in kinds)))

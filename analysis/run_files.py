@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from analysis import schema
+from analysis.gradient_file import AFTER, BEFORE, read_gradients
 
 _THREADS = 8
 _UNREADABLE = (OSError, pa.ArrowException, ValueError, KeyError)
@@ -49,6 +50,21 @@ def predictions(runs: Path, keys: Iterable[str], split: str = "test") -> pd.Data
         )
 
     return _each(runs, keys, read, ["example", "split", "label", "predicted", "confidence"])
+
+
+def gradients(runs: Path, keys: Iterable[str]) -> pd.DataFrame:
+    """Return the sampled units of runs: run_key and the columns of ``_GRADIENTS``, the norms those
+    of whole gradients.
+    """
+
+    def read(folder: Path) -> pd.DataFrame:
+        found = read_gradients(folder / schema.GRADIENTS_FILE)
+        return pd.DataFrame(columns=_GRADIENTS) if found is None else found.loc[:, _GRADIENTS]
+
+    return _each(runs, keys, read, _GRADIENTS)
+
+
+_GRADIENTS = ["step", "side", "threshold", BEFORE, AFTER]
 
 
 def ledgers(runs: Path, keys: Iterable[str]) -> pd.DataFrame:

@@ -114,6 +114,29 @@ AUDIT: Mapping[str, str] = MappingProxyType(
 """A row a coin: how it fell, and a score that grows with how likely its record was in. Private: the
 coins are the randomness that an audit's bounds rest on."""
 
+GRADIENTS: Mapping[str, str] = MappingProxyType(
+    {
+        "step": "int64",
+        "unit": "string",
+        "example": "string",
+        "side": "string",
+        "weight": "float32",
+        "threshold": "float64",
+        "projection_1": "float32",
+        "projection_2": "float32",
+        "release": "string",
+    }
+)
+"""A row a sampled unit and look, all private: the gradient that ``step`` starts from. ``side`` is
+head or tail, or nothing for a unit that is neither; ``weight`` how many units of its side (or of
+those beside the tail) it stands for. Beside these columns there are ``slice_<heading>``, as in the
+predictions, and for each clip group ``norm_before_<group>`` and ``norm_after_<group>``. The first
+axis of the projection is the direction of the head's mean, the second that of what is left of the
+tail's mean beside it; without one of them its column is empty."""
+
+SLICE_COLUMN = "slice_"
+NORM_BEFORE, NORM_AFTER = "norm_before_", "norm_after_"
+
 CELL_METRICS: Mapping[str, str] = MappingProxyType(
     {name: dtype for name, dtype in EVALUATION.items() if name != "step"}
 )
@@ -135,6 +158,7 @@ EVIDENCE_FILE = "evidence.json"
 CONFIG_FILE = "config.yaml"
 MODEL_FILE = "model.pt"
 AUDIT_FILE = "audit.parquet"
+GRADIENTS_FILE = "gradients.parquet"
 INDEX_FILE = "index.jsonl"
 """Beside the run folders: a line for each cell that began or finished. It may be deleted."""
 SWEEPS_FOLDER = "sweeps"

@@ -31,8 +31,8 @@ CELL: dict[str, Any] = {
     "tracker": "none", "checkpoint": 0.1, "runs_dir": "runs",
 }  # fmt: skip
 COMPARED = (
-    schema.MODEL_FILE, schema.TELEMETRY_FILE, schema.EVALUATION_FILE, schema.PREDICTIONS_FILE,
-    schema.LEDGER_FILE,
+    schema.MODEL_FILE, schema.TELEMETRY_FILE, schema.GRADIENTS_FILE, schema.EVALUATION_FILE,
+    schema.PREDICTIONS_FILE, schema.LEDGER_FILE,
 )  # fmt: skip
 PERIOD = 0.005
 """Seconds between two looks at whether a process has begun to train."""

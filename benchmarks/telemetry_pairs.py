@@ -145,7 +145,7 @@ def tail_accuracy(plan: Plan) -> float:
 
 def _oracle(plan: Plan) -> OracleRecorder:
     prepared, cell = plan.prepared, plan.prepared.cell
-    return Oracle("oracle", cell.telemetry.window, plan.steps + 1).start(
+    return Oracle("oracle", cell.telemetry.window, plan.steps + 1, None, None).start(
         cell.clip.unit, prepared.groups.names, prepared.slices.keys, prepared.slices.membership
     )
 

@@ -13,30 +13,31 @@ from analysis.figures.scales import logarithmic
 from analysis.figures.sheet import WIDE, label, note, panel
 from analysis.slices import SliceColumn
 
-_LEFT, _GAP = 0.5, 0.42
+_GAP = 0.42
 _COLOURS = {"before": "#8a8a8a", "after": "#0072b2"}
 _DASHES = {"head": (0, (5, 1.5)), "tail": "-"}
 
 
 def draw_lines(
-    drawn: style.Page, y: float, high: float, own: pd.DataFrame, columns: Sequence[SliceColumn],
-    groups: Sequence[str], name: str, letter: str,
+    drawn: style.Page, corner: tuple[float, float], high: float, own: pd.DataFrame,
+    columns: Sequence[SliceColumn], groups: Sequence[str], name: str, letter: str,
 ) -> None:  # fmt: skip
-    """Draw a panel for each clip group, side by side from ``y`` inches below the page's top.
+    """Draw a panel for each clip group, side by side from ``corner`` to the page's right margin.
 
     ``own`` holds the telemetry of one condition; ``name`` is that of the rule.
     """
     places = max(1, len(groups))
-    wide = (WIDE - _LEFT - 0.1 - (places - 1) * _GAP) / places
+    left, y = corner
+    wide = (WIDE - left - 0.1 - (places - 1) * _GAP) / places
     if not groups:
-        axes = panel(drawn, (_LEFT, y), (wide, high), f"{letter}3  {name}: over training")
+        axes = panel(drawn, (left, y), (wide, high), f"{letter}4  {name}: over training")
         note(axes, "no raw norms in the telemetry of these runs")
         return
     for place, group in enumerate(groups):
         told = "all groups" if group == schema.GROUP_ALL and places > 1 else group
         what = f"{name}: over training" if places == 1 else told
-        title = f"{letter}3  {what}" if place == 0 else told
-        axes = panel(drawn, (_LEFT + place * (wide + _GAP), y), (wide, high), title)
+        title = f"{letter}4  {what}" if place == 0 else told
+        axes = panel(drawn, (left + place * (wide + _GAP), y), (wide, high), title)
         _group(axes, own.loc[own["group"] == group, :], columns)
         label(axes, x="step", y="gradient norm" if place == 0 else "")
 

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis import schema, style
-from analysis.figures import common_words
+from analysis.figures import common_words, norm_scatter
 from analysis.figures.norm_lines import draw_lines
 from analysis.figures.scales import logarithmic
 from analysis.figures.sheet import (
@@ -29,8 +29,10 @@ from analysis.figures.slice_axis import SliceAxis, draw_slices, slice_axis
 from analysis.lines import Chosen, Family, family
 
 READS = "telemetry"
+READS_TOO = ("gradients",)
 _MOST = 3
-_LEFT, _HIGH, _GAP, _LINES_HIGH = 0.5, 1.15, 0.42, 0.95
+_LEFT, _HIGH, _GAP, _LINES_HIGH = 0.5, 1.15, 0.42, 1.25
+_SCATTER = 1.7
 _BETWEEN, _AFTER = 0.42, 0.82
 _GROUPS = 4
 BEFORE: dict[str, Any] = {"color": "#8a8a8a"}
@@ -44,24 +46,29 @@ def wanted(table: pd.DataFrame | Family) -> list[str]:
     return cells.keys([chosen.condition for chosen in cells.best()[:_MOST]])
 
 
-def figure(table: pd.DataFrame | Family, telemetry: pd.DataFrame) -> Figure:
-    """Draw norms by slice in the first and the last window of training, and their median over
-    training for head and tail, by clip group, of every rule at its best C.
+def figure(
+    table: pd.DataFrame | Family, telemetry: pd.DataFrame, gradients: pd.DataFrame | None = None
+) -> Figure:
+    """Draw norms by slice in the first and the last window of training, single units before and
+    after clipping, and medians over training for head and tail, by clip group, of every rule at its
+    best C.
 
-    ``table`` holds cells of one family; ``telemetry`` is what ``run_files`` read of ``wanted``.
+    ``table`` holds cells of one family; ``telemetry`` and ``gradients`` are what ``run_files`` read
+    of ``wanted``.
     """
     with style.drawing():
         cells = family(table)
         chosen = cells.best()[:_MOST]
         columns = cells.columns
         rows = _rows(telemetry, cells)
+        units = norm_scatter.last_looks(gradients, cells)
         narrow = (WIDE - _LEFT - 0.1 - _GAP) / 2
         slices = slice_axis(columns, narrow)
         groups = [_groups(rows, each) for each in chosen]
         top = legend_height(_entries(), WIDE) + 0.42
         block = _HIGH + slices.below + _BETWEEN + _LINES_HIGH + _AFTER
         high = top + max(1, len(chosen)) * block - 0.42
-        drawn = page(high, _caption(cells, chosen, rows, slices))
+        drawn = page(high, _caption(cells, chosen, rows, slices, units))
         legend(drawn, 0.02, _entries())
         shared: list[Axes] = []
         for place, each in enumerate(chosen):
@@ -69,8 +76,13 @@ def figure(table: pd.DataFrame | Family, telemetry: pd.DataFrame) -> Figure:
             own = rows.loc[rows["condition"] == each.condition, :]
             shared += _distributions(drawn, y, each, own, slices, "abcd"[place])
             below = y + _HIGH + slices.below + _BETWEEN
-            draw_lines(drawn, below, _LINES_HIGH, own, columns, groups[place], each.name,
-                       "abcd"[place])  # fmt: skip
+            letter = "abcd"[place]
+            title = f"{letter}3  single units"
+            axes = panel(drawn, (_LEFT, below), (_SCATTER, _LINES_HIGH), title)
+            norm_scatter.draw_scatter(axes, units.loc[units["condition"] == each.condition, :])
+            left = _LEFT + _SCATTER + _GAP + 0.08
+            draw_lines(drawn, (left, below), _LINES_HIGH, own, columns, groups[place], each.name,
+                       letter)  # fmt: skip
         _same_limits(shared)
         if not chosen:
             axes = panel(drawn, (_LEFT, top), (WIDE - _LEFT - 0.1, _HIGH))
@@ -178,17 +190,23 @@ def _entries() -> list[Entry]:
         Entry("threshold C", {"color": style.INK, "linestyle": (0, (2, 2)), "linewidth": 0.8}),
         Entry("head", {"color": style.INK, "linestyle": (0, (5, 1.5)), "linewidth": 1.2}),
         Entry("tail", {"color": style.INK, "marker": "o", "linewidth": 1.2}),
+        Entry("head unit", {**norm_scatter.HEAD, "linestyle": ""}),
+        Entry("tail unit", {**norm_scatter.TAIL, "linestyle": ""}),
     ]
 
 
-def _caption(cells: Family, chosen: Sequence[Chosen], rows: pd.DataFrame, slices: SliceAxis) -> str:
+def _caption(
+    cells: Family, chosen: Sequence[Chosen], rows: pd.DataFrame, slices: SliceAxis,
+    units: pd.DataFrame,
+) -> str:  # fmt: skip
     conditions = [each.condition for each in chosen]
     probed = "probe" if (rows["release"] == "public").any() else "training"  # pyright: ignore[reportGeneralTypeIssues]
     own = [
         f"Norms of the gradients of single units of {probed}. 1, 2: quartiles (thick) and deciles"
         " (thin) with the median, over all clip groups, means over seeds (dots: the median of every"
         " seed); n: units drawn in that window, mean over seeds; shaded: the tail",
-        "3: medians over training, with the quartiles as bands, by clip group",
+        norm_scatter.words(units),
+        "4: medians over training, with the quartiles as bands, by clip group",
         common_words.best(chosen),
         common_words.seeds(cells, conditions, "Means"),
         "Norms: diagnostic, not private",

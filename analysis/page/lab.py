@@ -38,11 +38,14 @@ class Setting:
 
 @dataclass(frozen=True)
 class Cloud:
-    """Gradients ``[points]`` with their norms; ``rare`` marks the group that is looked after."""
+    """Gradients ``[points]`` with their norms; ``rare`` marks the group that is looked after, and
+    ``weights`` say how many units each stands for (None: as many as any other).
+    """
 
     points: Sequence[Point]
     norms: Sequence[float]
     rare: Sequence[bool]
+    weights: Sequence[float] | None = None
 
 
 def uniforms(seed: int) -> Iterator[float]:
@@ -105,7 +108,7 @@ def readouts(setting: Setting, cloud: Cloud) -> dict[str, float]:
     ``rough_epsilon``.
     """
     after = clipped(cloud, setting.rule, setting.clip_norm)
-    raw, kept = mean(cloud.points), mean(after)
+    raw, kept = mean(cloud.points, cloud.weights), mean(after, cloud.weights)
     deviation = noise_deviation(setting)
     noise = deviation * math.sqrt(DIMENSIONS)
     rare, common = _direction(cloud, of_rare=True), _direction(cloud, of_rare=False)
@@ -142,10 +145,12 @@ def rough_epsilon(setting: Setting) -> float:
     return a + 2 * math.sqrt(a * math.log(1 / DELTA))
 
 
-def mean(points: Sequence[Point]) -> Point:
-    """Return the mean of points; (0, 0) of none."""
-    count = len(points) or 1
-    return sum(x for x, _ in points) / count, sum(y for _, y in points) / count
+def mean(points: Sequence[Point], weights: Sequence[float] | None = None) -> Point:
+    """Return the mean of points, by their weights if there are any; (0, 0) of none."""
+    by = [1.0] * len(points) if weights is None else weights
+    count = sum(by) or 1.0
+    both = list(zip(points, by, strict=True))
+    return sum(x * w for (x, _), w in both) / count, sum(y * w for (_, y), w in both) / count
 
 
 def _shrink(norm: float, bound: float) -> float:

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from analysis import schema
+from analysis.gradient_file import BEFORE, PLANE, is_of, read_gradients
 from analysis.page.numbers import column
 
-GRADIENTS_FILE = "gradients.parquet"
+GRADIENTS_FILE = schema.GRADIENTS_FILE
 
 MOST_RUNS, MOST_POINTS, MOST_STEPS = 16, 300, 3
-_PLANE = ("projection_1", "projection_2")
-_BEFORE = "norm_before"
-_SLICE = "slice_"
 
 
 def measured(folders: Sequence[tuple[str, Path]], tails: frozenset[str]) -> list[dict[str, Any]]:
@@ -24,7 +23,8 @@ def measured(folders: Sequence[tuple[str, Path]], tails: frozenset[str]) -> list
 
     ``folders`` are pairs of a name for the reader and a run folder. Of a run, up to ``MOST_STEPS``
     steps each make an entry with ``run``, ``step``, the plane's ``x`` and ``y``, ``norm`` (of the
-    whole gradient, before clipping) and ``rare``: 1 for examples in a slice named in ``tails``.
+    whole gradient, before clipping), ``rare`` (1 for units of the tail, as the file says, or else
+    for those in a slice named in ``tails``) and ``weight``: how many units each stands for.
     """
     found: list[dict[str, Any]] = []
     with_file = [(run, at) for run, at in folders if (at / GRADIENTS_FILE).exists()]
@@ -40,32 +40,26 @@ def measured(folders: Sequence[tuple[str, Path]], tails: frozenset[str]) -> list
 
 def _rows(path: Path) -> pd.DataFrame | None:
     """Return the rows with every value in place; None for a file that is cut short or differs."""
-    try:
-        rows = pd.read_parquet(path)
-    except (OSError, ValueError):
+    rows = read_gradients(path)
+    if rows is None:
         return None
-    norms = [str(name) for name in rows if str(name).startswith(_BEFORE)]
-    if not norms or not {"step", *_PLANE} <= set(rows):
-        return None
-    # The joint norm has a column of its own, or follows from those of the groups.
-    joint = next((name for name in norms if name in (_BEFORE, f"{_BEFORE}_all")), None)
-    squares = np.square(rows[[joint] if joint else norms].to_numpy(float)).sum(axis=1)
-    rows = rows.assign(norm=np.sqrt(squares))
-    return rows.loc[np.isfinite(rows[["norm", *_PLANE]]).all(axis=1), :]
+    return rows.loc[np.isfinite(rows[[BEFORE, *PLANE]].to_numpy(float)).all(axis=1), :]
 
 
 def _sample(rows: pd.DataFrame, tails: frozenset[str]) -> dict[str, Any]:
-    rare = np.zeros(len(rows), dtype=int)
-    for name in rows:
-        if str(name).startswith(_SLICE):
-            rare |= rows[name].isin(list(tails)).to_numpy(int)
+    rare = is_of(rows, "tail").astype(int)
+    if not (rare.any() or is_of(rows, "head").any()):
+        for name in rows:
+            if str(name).startswith(schema.SLICE_COLUMN):
+                rare |= rows[name].isin(list(tails)).to_numpy(int)
     # Rare examples first: a sample must not lose them.
     order = np.argsort(-rare, kind="stable")
     picked = order if len(order) <= MOST_POINTS else _thinned(order, int(rare.sum()))
     return {
         "x": column(rows["projection_1"].to_numpy(float)[picked]),
         "y": column(rows["projection_2"].to_numpy(float)[picked]),
-        "norm": column(rows["norm"].to_numpy(float)[picked]),
+        "norm": column(rows[BEFORE].to_numpy(float)[picked]),
+        "weight": column(rows["weight"].to_numpy(float)[picked]),
         "rare": rare[picked].tolist(),
         "records": len(rows),
     }

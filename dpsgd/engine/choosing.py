@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from weakref import WeakKeyDictionary
 
@@ -55,6 +56,17 @@ def strategy_of(
     _say(model, chosen)
     _chosen[model] = names, loss, chosen
     return chosen
+
+
+@contextmanager
+def remembered(model: nn.Module) -> Generator[None]:
+    """Whatever rows the model is run on inside, keep the strategy that was chosen for it before."""
+    known = _chosen.get(model)
+    try:
+        yield
+    finally:
+        if known is not None:
+            _chosen[model] = known
 
 
 def _same(known: dict[int, str], names: dict[int, str]) -> bool:

@@ -26,6 +26,7 @@ from dpsgd.experiment.files import (
     write_text,
     write_whole,
 )
+from dpsgd.experiment.gradient_looks import write_gradients
 from dpsgd.experiment.ledger import check_same_release, ledger_of, ledger_page
 from dpsgd.experiment.ledger.evidence import at_the_end
 from dpsgd.experiment.looked import ended, look_rows
@@ -206,6 +207,7 @@ def _train(
     evaluation = gate.metrics(_evaluate(plan, folder, gate, released))
     evaluated = time.perf_counter()
     write_table(folder / schema.TELEMETRY_FILE, gate.rows(recorder.rows), schema.TELEMETRY)
+    write_gradients(folder, gate, recorder)
     looked = gate.rows(look_rows(prepared.looks, ending, plan.steps))
     rows = [*looked, *evaluation.to_dict("records")]
     write_table(folder / schema.EVALUATION_FILE, rows, schema.EVALUATION)

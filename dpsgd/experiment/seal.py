@@ -19,6 +19,7 @@ SEALED = (
     schema.EVALUATION_FILE,
     schema.PREDICTIONS_FILE,
     schema.AUDIT_FILE,
+    schema.GRADIENTS_FILE,
 )
 """The page and its evidence are left out: they may be rendered again when more is known."""
 

@@ -8,9 +8,14 @@ from dpsgd.clipping.joint import Joint
 from dpsgd.clipping.rule import ClipRule
 from dpsgd.telemetry.accounted import Accounted
 from dpsgd.telemetry.off import Off
+from dpsgd.telemetry.oracle import Oracle
 from dpsgd.telemetry.probe import Probe
 
 NO_TELEMETRY = "none"
+GRADIENTS = (
+    "gradients.parquet, and the figures and the page made from it: raw norms and projections of "
+    "the gradients of single private units, by name"
+)
 
 
 def telemetry_cost(rule: ClipRule, telemetry: Any, noise_multiplier: float) -> str:
@@ -42,7 +47,9 @@ def telemetry_not_covered(telemetry: Any) -> list[str]:
         ]
     if isinstance(telemetry, Off | Probe):
         return ["training loss in the progress bar"]
+    looks = isinstance(telemetry, Oracle) and telemetry.looks_at_units
     return [
+        *([GRADIENTS] if looks else []),
         "telemetry.parquet, and clip fraction and kept wherever they are shown: raw norms of "
         "private records, by slice",
         "how many records of each slice were drawn (the n of those rows), and the clipped "

@@ -10,8 +10,10 @@ import torch
 from dpsgd.clipping.joint import Joint
 from dpsgd.data.bundle import holdout_is_public
 from dpsgd.experiment.audited import canaries_of
+from dpsgd.experiment.gradient_looks import gradients_of
 from dpsgd.experiment.plan import Plan
 from dpsgd.experiment.watching import counted_slices, of_units
+from dpsgd.telemetry.oracle import OracleRecorder
 from dpsgd.telemetry.probe import Measured, Probe, ProbeRecorder
 from dpsgd.telemetry.recorder import Recorder
 from dpsgd.training.looks import Watch
@@ -48,7 +50,10 @@ def recorder_of(plan: Plan, trainer: Trainer) -> Recorder:
     if isinstance(telemetry, Probe):
         return _probe(plan, trainer, telemetry)
     membership = of_units(cell, prepared.bundle, prepared.slices.membership)
-    return telemetry.start(unit, names, prepared.slices.keys, membership)
+    recorder = telemetry.start(unit, names, prepared.slices.keys, membership)
+    if isinstance(recorder, OracleRecorder):
+        recorder.gradients = gradients_of(plan, trainer, recorder.settings, membership)
+    return recorder
 
 
 def watch_of(plan: Plan) -> Watch | None:

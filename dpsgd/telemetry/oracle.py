@@ -13,6 +13,7 @@ from torch import Tensor
 from analysis import schema
 from dpsgd.clipping.rule import State
 from dpsgd.errors import ConfigError
+from dpsgd.telemetry.gradients import GradientRecorder
 from dpsgd.telemetry.kept import (
     facts_again,
     facts_kept,
@@ -27,16 +28,30 @@ from dpsgd.telemetry.reduce import Reduced, reduce_window, total_rows, window_ro
 
 @dataclass(frozen=True)
 class Oracle:
-    """Settings of raw telemetry (``conf/telemetry/oracle.yaml``)."""
+    """Settings of raw telemetry (``conf/telemetry/oracle.yaml``).
+
+    ``gradient_looks`` times in training, at most ``gradient_units`` units are looked at one by one;
+    null or 0 of either: never.
+    """
 
     name: str
     window: int
     bias_every: int
+    gradient_looks: int | None
+    gradient_units: int | None
 
     def __post_init__(self) -> None:
         for key in ("window", "bias_every"):
             if getattr(self, key) < 1:
                 raise ConfigError(key, getattr(self, key), "must be a number of steps above 0")
+        for key in ("gradient_looks", "gradient_units"):
+            if (getattr(self, key) or 0) < 0:
+                raise ConfigError(key, getattr(self, key), "must be 0 or more, or null")
+
+    @property
+    def looks_at_units(self) -> bool:
+        """Whether units are looked at one by one."""
+        return bool(self.gradient_looks and self.gradient_units)
 
     def start(
         self, unit: str, groups: tuple[str, ...], keys: SliceKeys, membership: np.ndarray
@@ -56,11 +71,14 @@ class OracleRecorder:
     membership: np.ndarray
     rows: list[Row] = field(default_factory=list)
     clip_fraction: float | None = None
+    gradients: GradientRecorder | None = None
     _buffer: list[StepFacts] = field(default_factory=list)
     _sums: list[Reduced] = field(default_factory=list)
 
     def before(self, step: int, state: State) -> None:
-        """Look at nothing: what is wanted comes with the step."""
+        """Look at the sample of units, if it is time to: all else comes with the step."""
+        if self.gradients is not None:
+            self.gradients.before(step, state)
 
     def wants_bias(self, step: int) -> bool:
         """Whether ``step`` is one of every ``bias_every``."""
@@ -122,6 +140,7 @@ class OracleRecorder:
             "rows": rows_kept(self.rows), "sums": sums_kept(self._sums),
             "buffer": [facts_kept(facts) for facts in self._buffer],
             "clip_fraction": self.clip_fraction,
+            "gradients": None if self.gradients is None else self.gradients.state(),
         }  # fmt: skip
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -129,6 +148,8 @@ class OracleRecorder:
         self.rows, self._sums = rows_again(state["rows"]), sums_again(state["sums"])
         self._buffer = [facts_again(facts) for facts in state["buffer"]]
         self.clip_fraction = state["clip_fraction"]
+        if self.gradients is not None:
+            self.gradients.restore(state["gradients"])
 
     def _row(self, step: int, group: str, stat: str, value: float | None, n: int = 0) -> Row:
         return {

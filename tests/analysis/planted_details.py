@@ -101,6 +101,7 @@ def gradients(points: int = 40) -> pd.DataFrame:
         "step": 100,
         "example": place,
         "slice_rarity": np.where(rare, "tail", "head"),
+        "weight": np.where(rare, 0.5, 20.0),
         "norm_before_1": np.where(rare, 3.0, 0.6),
         "norm_before_2": np.where(rare, 4.0, 0.8),
         "norm_after_1": 0.6,

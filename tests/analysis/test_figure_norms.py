@@ -2,6 +2,7 @@
 # pyright: reportAttributeAccessIssue=false
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 from planted_cells import baseline, cell, key_of, slices, sweep
 from planted_run_files import NOTHING, caption, marks, table_of, telemetry, texts, titled
@@ -54,8 +55,55 @@ def test_norms_are_called_a_diagnostic(tmp_path):
 
 def test_without_telemetry_the_panels_say_why_they_are_empty(tmp_path):
     drawn = figure(_cells(tmp_path), NOTHING["telemetry"])
-    assert all("no raw norms" in text for text in texts(drawn, "why empty"))
-    assert len(texts(drawn, "why empty")) == 3
+    said = texts(drawn, "why empty")
+    assert len([text for text in said if "no raw norms" in text]) == 3
+    assert len([text for text in said if "left no gradients.parquet" in text]) == 1
+    assert len(said) == 4
+
+
+def _units(**more):
+    """Two looks at four units of each run: a head, a tail, one of neither, one without a norm."""
+    parts = [
+        pd.DataFrame({
+            "run_key": key_of("flat", 0.5, seed), "step": step,
+            "side": ["head", "tail", None, "head"],
+            "threshold": 0.5, "norm_before": [0.2 * step, 8.0 * step, 1.0 * step, 0.0],
+            "norm_after": [0.2, 0.5, 0.5, 0.0],
+        })
+        for seed in (0, 1) for step in (1, 2)
+    ]  # fmt: skip
+    return pd.concat([*parts, parts[0].assign(run_key="of another cell")])
+
+
+def test_single_units_are_drawn_at_the_last_look_with_the_threshold(tmp_path):
+    drawn = figure(_cells(tmp_path), _telemetry(), _units())
+    axes = titled(drawn, "single units")
+    assert marks(axes, "head") == [(0.4, 0.2)] * 2
+    assert marks(axes, "tail") == [(16, 0.5)] * 2
+    assert marks(axes, "neither") == [(2, 0.5)] * 2
+    assert marks(axes, "tail median") == [(16, 0.5)]
+    assert {y for _, y in marks(axes, "C")} == {0.5}
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    assert texts(drawn, "smaller") == []
+    told = caption(drawn)
+    assert "single units at step 2" in told
+    assert "n a run: 1 of the head, 1 of the tail; 2 runs in all" in told
+    assert "diagnostic, not private" in told
+
+
+def test_units_that_hardly_move_anything_are_counted_and_not_drawn(tmp_path):
+    tiny = _units()
+    tiny.loc[tiny["side"] == "head", ["norm_before", "norm_after"]] = 1e-9
+    drawn = figure(_cells(tmp_path), _telemetry(), tiny)
+    assert texts(drawn, "smaller") == ["4 of 8 smaller"]
+    assert titled(drawn, "single units").get_xlim()[0] > 1e-4
+
+
+def test_a_cell_without_a_tail_or_a_threshold_is_drawn_all_the_same(tmp_path):
+    bare = _units().assign(side=None, threshold=float("inf"))
+    axes = titled(figure(_cells(tmp_path), _telemetry(), bare), "single units")
+    assert marks(axes, "C") == marks(axes, "tail") == []
+    assert len(marks(axes, "neither")) == 6
 
 
 def test_norms_of_zero_do_not_end_the_figure(tmp_path):

@@ -173,6 +173,14 @@ def test_measured_norms_are_joint_and_the_tail_is_not_thinned_away(tmp_path):
     assert sum(found["rare"]) == MOST_POINTS // 10
     norms = dict(zip(found["rare"], found["norm"], strict=True))
     assert norms == {1: 5, 0: 1}
+    assert set(zip(found["rare"], found["weight"], strict=True)) == {(1, 0.5), (0, 20)}
+
+
+def test_what_a_file_says_of_its_sides_is_taken(tmp_path):
+    rows = gradients(20)
+    rows.assign(side=["tail", *["head"] * 18, None]).to_parquet(tmp_path / GRADIENTS_FILE)
+    (found,) = measured([("run a", tmp_path)], frozenset({"tail"}))
+    assert found["rare"] == [1] + [0] * 19
 
 
 def test_the_room_is_shared_among_conditions(tmp_path):

@@ -114,11 +114,14 @@ def test_measured_gradients_are_clipped_by_their_whole_norm(page):
         [(float(plane[i, 0]), float(plane[i, 1])) for i in order],
         [float(norms[i] or 0) for i in order],
         [rare[i] for i in order],
+        [float(rows["weight"][i]) for i in order],
     )
     expected = readouts(SETTINGS[0], cloud)
     shown = _shown(page)
     assert shown["kept_rare"] == pytest.approx(expected["kept_rare"], rel=1e-9)
     assert shown["bias"] == pytest.approx(expected["bias"], rel=1e-9)
+    said = page.text_content("#lab-note")
+    assert "4 of the 40 points are rare; in every mean they count for 0.3 %" in said
     assert page.is_disabled("#lab-share")
     assert "Diagnostic, not private" in page.text_content("#lab-note")
 

@@ -28,7 +28,8 @@ TINY = {
 """Five steps, two windows of telemetry and a rest, a checkpoint after every step."""
 
 BITS = (schema.MODEL_FILE, schema.TELEMETRY_FILE, schema.EVALUATION_FILE, schema.PREDICTIONS_FILE,
-        schema.AUDIT_FILE, schema.LEDGER_FILE, schema.LEDGER_PAGE)  # fmt: skip
+        schema.AUDIT_FILE, schema.GRADIENTS_FILE, schema.LEDGER_FILE,
+        schema.LEDGER_PAGE)  # fmt: skip
 TIMES = ("seconds", "seconds_training", "seconds_evaluation", "finished_at")
 
 

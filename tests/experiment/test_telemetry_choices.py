@@ -111,7 +111,7 @@ def test_users_and_micro_batches_are_counted_as_they_are(more):
     prepared = prepare(cell(**COUNTED, **USERS, slices="users", clip="per_layer", **more))
     trainer = trainer_of(Plan(prepared, 1e-4, 3, math.inf, {}))
     membership = of_units(prepared.cell, prepared.bundle, prepared.slices.membership)
-    raw = Oracle("oracle", 25, 25).start(
+    raw = Oracle("oracle", 25, 25, None, None).start(
         "user", prepared.groups.names, prepared.slices.keys, membership
     )
     both = Both(recorder_of(Plan(prepared, 1e-4, 3, math.inf, {}), trainer), raw)

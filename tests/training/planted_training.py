@@ -105,7 +105,7 @@ def recorder(trained, membership=None, keys=(("all", "all"),)):
     n = trained.sampler.n_units
     everyone = np.ones((n, 1), dtype=bool)
     unit = "record" if trained.combine is None else "user"
-    return Oracle("oracle", 3, 2).start(
+    return Oracle("oracle", 3, 2, None, None).start(
         unit, trained.groups.names, keys, everyone if membership is None else membership
     )
 

@@ -43,7 +43,7 @@
     const found = A.family().measured || [];
     const form = A.byId("lab-controls");
     source = "planted";
-    const sources = [["planted", "planted: two groups"], ...found.map((entry, i) => [String(i), `${entry.run}, step ${entry.step}`])];
+    const sources = [["planted", "planted: two groups"], ...found.map((entry, i) => [String(i), `step ${entry.step}: ${entry.run}`])];
     const check = make("input", { type: "checkbox", id: "lab-scaled", checked: scaled ? "" : null, onchange: () => { scaled = check.checked; draw(); } });
     form.replaceChildren(...[
       found.length ? menu("Gradients", "lab-source", sources, source, (value) => { source = value; settle(); draw(); }) : null,
@@ -68,7 +68,8 @@
     const found = A.family().measured[Number(source)];
     const size = found.rare.length;
     const points = found.rare.map((_, i) => [A.at(found.x, i), A.at(found.y, i)]);
-    return { points, norms: Array.from({ length: size }, (_, i) => A.at(found.norm, i)), rare: found.rare.map(Boolean) };
+    const of = (column) => Array.from({ length: size }, (_, i) => A.at(column, i));
+    return { points, norms: of(found.norm), rare: found.rare.map(Boolean), weights: of(found.weight) };
   }
 
   function bound(kind) {
@@ -92,11 +93,11 @@
     A.draw("cloud", { before: dots(here.points), after: dots(after), bound: shown,
                       corners: corners("cloud", [...here.points, ...shown.map(({ x, y }) => [x, y])]) });
     update(here, after);
-    say(M.readouts(setting, here));
+    say(M.readouts(setting, here), here);
   }
 
   function update(here, after) {
-    const raw = M.mean(here.points), kept = M.mean(after);
+    const raw = M.mean(here.points, here.weights), kept = M.mean(after, here.weights);
     const noisy = (i) => M.noisy(setting, kept, i);
     const by = scaled && Math.hypot(...kept) > 0 ? Math.hypot(...raw) / Math.hypot(...kept) : 1;
     const times = ([x, y]) => [x * by, y * by];
@@ -132,7 +133,13 @@
   }
   const percent = (value) => Number.isFinite(value) ? `${(value * 100).toFixed(value < 0.0995 ? 1 : 0)} %` : "–";
   const plain = (value) => Number.isFinite(value) ? A.long(value) : "–";
-  function say(found) {
+  // A measured sample holds more of what is rare than the training records do.
+  function sampled({ rare, weights }) {
+    const sum = (values) => values.reduce((total, value) => total + value, 0);
+    const part = sum(weights.filter((_, i) => rare[i])) / sum(weights);
+    return `${rare.filter(Boolean).length} of the ${rare.length} points are rare; in every mean they count for ${percent(part)}, as in the training records.`;
+  }
+  function say(found, here) {
     const real = certified();
     const entries = [
       ["kept_rare", "of the rare direction is left in the clipped mean", percent(found.kept_rare), "rare"],
@@ -148,7 +155,7 @@
       make("div", { class: kind || "", "data-key": key, "data-value": String(key === "certified" ? real : found[key]) }, make("dt", {}, text), make("dd", {}, value))));
     A.byId("lab-note").textContent = source === "planted"
       ? "Both ε are for Poisson batches of 50,000 records, whatever the cloud. Per-layer clipping takes each direction for a layer of its own, at C/√2."
-      : "Measured gradients of a finished run, projected onto the plane of its common and rare mean; clipped by their whole norm. Diagnostic, not private. Both ε are for 50,000 records, not for this run.";
+      : "Measured gradients of a finished run, projected onto the plane of its common and rare mean; clipped by their whole norm. " + sampled(here) + " Diagnostic, not private. Both ε are for 50,000 records, not for this run.";
   }
 
   const reset = () => { Object.assign(setting, FIRST); draws = 0; };

@@ -56,9 +56,10 @@ const LabMath = (() => {
     });
   }
 
-  function mean(points) {
-    const count = points.length || 1;
-    return [0, 1].map((axis) => points.reduce((sum, point) => sum + point[axis], 0) / count);
+  function mean(points, weights) {
+    const by = weights || points.map(() => 1);
+    const count = by.reduce((sum, weight) => sum + weight, 0) || 1;
+    return [0, 1].map((axis) => points.reduce((sum, point, i) => sum + point[axis] * by[i], 0) / count);
   }
   function direction(cloud, ofRare) {
     const centre = mean(cloud.points.filter((_, i) => cloud.rare[i] === ofRare));
@@ -81,7 +82,7 @@ const LabMath = (() => {
 
   function readouts(setting, cloud) {
     const after = clipped(cloud, setting.rule, setting.clip_norm);
-    const raw = mean(cloud.points), kept = mean(after);
+    const raw = mean(cloud.points, cloud.weights), kept = mean(after, cloud.weights);
     const deviation = noiseDeviation(setting), noise = deviation * Math.sqrt(DIMENSIONS);
     const rare = direction(cloud, true), common = direction(cloud, false);
     return {

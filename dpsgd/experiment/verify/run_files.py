@@ -78,14 +78,15 @@ def check_files(
     if not isinstance(kept, Mapping):
         findings.remarks.append("the run was finished before files were bound by their SHA-256")
         return
-    written = [name for name in SEALED if name != schema.AUDIT_FILE or "audit" in ledger]
+    sometimes = {schema.AUDIT_FILE: "audit" in ledger, schema.GRADIENTS_FILE: False}
+    written = [name for name in SEALED if name in kept or sometimes.get(name, True)]
     needed = {name: kept.get(name, "its SHA-256") for name in written}
     findings.items("SHA-256 of", schema.STATUS_FILE, needed, sealed_files(folder))
 
 
 def check_tables(folder: Path, covered: int, findings: Findings) -> None:
     """No table may know of steps that the ledger does not cover."""
-    for name in (schema.TELEMETRY_FILE, schema.EVALUATION_FILE):
+    for name in (schema.TELEMETRY_FILE, schema.EVALUATION_FILE, schema.GRADIENTS_FILE):
         if not (folder / name).exists():
             continue
         try:
