@@ -62,7 +62,7 @@ def audited(plan: Plan, canaries: Canaries | None) -> Audited | None:
     audit = prepared.cell.audit
     if canaries is not None and isinstance(audit, GradientAudit):
         made = max(1, round(audit.guesses * audit.canaries))
-        guesses = guess(canaries.scores.numpy(), canaries.units.included.numpy(), made)
+        guesses = guess(canaries.reading.scores.numpy(), canaries.units.included.numpy(), made)
         return Audited(audit_rows(canaries), [], _summary(plan, audit, guesses))
     if prepared.coins is None or not isinstance(audit, CanaryAudit | MembershipAudit):
         return None
@@ -74,7 +74,7 @@ def audited(plan: Plan, canaries: Canaries | None) -> Audited | None:
 
 def audit_rows(canaries: Canaries) -> list[dict[str, Any]]:
     """Return rows of ``schema.AUDIT``: every canary's coin and score."""
-    pairs = zip(canaries.units.included.tolist(), canaries.scores.tolist(), strict=True)
+    pairs = zip(canaries.units.included.tolist(), canaries.reading.scores.tolist(), strict=True)
     return [
         {"canary": i, "kind": GRADIENT, "included": coin, "score": score, "release": "private"}
         for i, (coin, score) in enumerate(pairs)
