@@ -17,6 +17,7 @@ from dpsgd.auditing.guesses import (
     refutes,
 )
 from dpsgd.auditing.settings import CanaryAudit, GradientAudit, MembershipAudit
+from dpsgd.experiment.canaries import records_of_each
 from dpsgd.experiment.ledger.repeats import first_streams
 from dpsgd.experiment.plan import Plan
 from dpsgd.experiment.recorded import losses_of, record_guesses, record_metrics, record_rows
@@ -40,9 +41,9 @@ def canaries_of(plan: Plan) -> Canaries | None:
     parts = len(prepared.bundle.train) if sampler.combine is None else len(prepared.bundle.users)
     # The coins of an attempt that goes on under a new key are those that it began with.
     coins = first_streams(prepared.streams)
-    units = CanaryUnits.of(parts, audit.canaries, like, prepared.groups, coins)
-    share = sampler.sampling_probability or sampler.expected_units / (parts + audit.canaries)
-    return Canaries(units, like, share, plan.noise_multiplier)
+    units = CanaryUnits.of(parts, audit.canaries, like, prepared.groups, coins,
+                           records_of_each(prepared.cell))  # fmt: skip
+    return Canaries(units, like, sampler.sampling_probability, plan.noise_multiplier)
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,8 @@ class CanaryUnits:
         places: ``[canaries, groups]`` int64, its coordinate in ``holders``; −1 in a group that is
             too small.
         holders: of each clip group the parameter that holds the coordinates.
+        records: how many a canary brings, each drawn and clipped by itself, all of one gradient;
+            1 where a unit is drawn as a whole.
 
     """
 
@@ -49,11 +51,13 @@ class CanaryUnits:
     included: Tensor
     places: Tensor
     holders: tuple[str, ...]
+    records: int
 
     @classmethod
     def of(
-        cls, first: int, count: int, like: Mapping[str, Tensor], groups: Groups, streams: Streams
-    ) -> CanaryUnits:
+        cls, first: int, count: int, like: Mapping[str, Tensor], groups: Groups, streams: Streams,
+        records: int = 1,
+    ) -> CanaryUnits:  # fmt: skip
         """Return ``count`` canaries whose coins and places come from ``streams``; ``like`` holds
         the trained parameters. Raises ConfigError if no clip group is large enough.
         """
@@ -70,7 +74,7 @@ class CanaryUnits:
                 else torch.full((count,), -1)
             )
             holders.append(holder)
-        found = cls(first, included, torch.stack(places, dim=1), tuple(holders))
+        found = cls(first, included, torch.stack(places, dim=1), tuple(holders), records)
         if not bool((found.places >= 0).any()):
             largest = max(like[name].numel() for name in holders)
             raise ConfigError(
@@ -86,13 +90,15 @@ class CanaryUnits:
         return used / used.norm()
 
     def split(self, draw: Draw) -> tuple[Draw, Tensor]:
-        """Return the draw without canaries, and which included ones were in it, ascending."""
+        """Return the draw without canaries, and which of them were in it, ascending, whatever their
+        coins; one of which several records were drawn is there as often.
+        """
         ours = draw.members >= self.first
-        drawn = draw.members[ours] - self.first
+        drawn = (draw.members[ours] - self.first) // self.records
         position = torch.cumsum(~ours, 0) - 1
         rows = ~ours[draw.unit]
         of_data = Draw(draw.records[rows], position[draw.unit[rows]], draw.members[~ours])
-        return of_data, drawn[self.included[drawn]].sort().values
+        return of_data, drawn.sort().values
 
 
 @dataclass(frozen=True)
@@ -165,19 +171,28 @@ class Canaries:
     The attacker is the one that a guarantee is given against: it sees every noised update, and
     knows all records of the data and when they were drawn, so that their part of an update is
     taken off it. (That part depends on a canary through earlier noised updates alone, and so the
-    guarantee covers whoever is told of it.) What it does not know are the canaries' coins.
+    guarantee covers whoever is told of it.) What it does not know are the canaries' coins, and when
+    they were drawn, if there is a ``probability`` of that by which the guarantee is amplified.
     """
 
     units: CanaryUnits
     like: Mapping[str, Tensor]
-    probability: float
+    probability: float | None
     noise_multiplier: float
     reading: Reading = field(init=False)
 
     def __post_init__(self) -> None:
-        self.reading = Reading(len(self.units.included), self.probability)
+        count = len(self.units.included)
+        self.reading = Reading(count, self.probability, self.units.records)
+        self._drawn = torch.zeros(count, dtype=torch.int64)
         self._filled: tuple[State, Tensor, Tensor] | None = None
         self._known = torch.zeros(self.units.places.shape, dtype=torch.float64)
+
+    def apart(self, draw: Draw) -> tuple[Draw, Tensor]:
+        """Return the draw without canaries, and those in it whose coin says so, ascending."""
+        of_data, drawn = self.units.split(draw)
+        self._drawn = torch.bincount(drawn, minlength=len(self.units.included))
+        return of_data, drawn[self.units.included[drawn]]
 
     def watched(self, batches: Iterable[UnitGradients]) -> Iterator[UnitGradients]:
         """Pass the data's micro-batches of one step on, noting what they add where canaries are."""
@@ -208,7 +223,7 @@ class Canaries:
         if result.noise is not None:
             update += self._at_places(result.noise)
         found = update @ (parts / scale) * expected_units / full
-        self.reading.add(found, self.noise_multiplier**2 / full)
+        self.reading.add(found, self.noise_multiplier**2 / full, self._drawn)
 
     def _at_places(self, values: Mapping[str, Tensor]) -> Tensor:
         """Return ``[canaries, groups]`` float64 on the CPU: what ``values`` hold at their places,

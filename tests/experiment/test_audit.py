@@ -116,6 +116,22 @@ def test_users_are_audited_as_users(tmp_path):
     assert cell["audit_refuted"] is False
 
 
+def test_where_users_are_protected_by_their_records_a_canary_brings_all_that_a_user_may(tmp_path):
+    run = audited(
+        tmp_path, users="dirichlet", sampling="poisson_capped_users",
+        **{"users.count": 100, "audit.canaries": 50, "steps": 5},
+    )  # fmt: skip
+    sampler = json.loads((run.folder / schema.LEDGER_FILE).read_text())["sampler"]
+    chosen = 4
+    assert sampler["max_records_per_user"] == chosen
+    assert sampler["n_records"] <= 100 * chosen + 50 * chosen
+    assert sampler["n_records"] > 50 * chosen
+    assert run.cell["n_units"] == 150
+    assert run.cell["audit_canaries"] == 50
+    assert run.cell["audit_refuted"] is False
+    assert verify(run.folder, accountants=False).holds
+
+
 @pytest.mark.parametrize(
     ("settings", "key"),
     [

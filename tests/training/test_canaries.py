@@ -25,11 +25,11 @@ RULES = {
 COUNT, SIGMA, EXPECTED = 12, 1.1, 200.0
 
 
-def canaries_of(rule, model=None, count=COUNT):
+def canaries_of(rule, model=None, count=COUNT, records=1):
     model = net(torch.float32) if model is None else model
     like = {n: p.detach() for n, p in model.named_parameters()}
     groups = clip_groups(model, rule.granularity)
-    units = CanaryUnits.of(100, count, like, groups, Streams.from_seed(0, "a run"))
+    units = CanaryUnits.of(100, count, like, groups, Streams.from_seed(0, "a run"), records)
     return Canaries(units, like, 0.1, SIGMA), groups
 
 
@@ -92,11 +92,25 @@ def test_canaries_of_a_draw_are_taken_out_of_it_and_those_out_are_not_there():
     included = canaries.units.included.nonzero().flatten()
     members = torch.tensor([3, 7, *range(100, 100 + COUNT)])
     draw = Draw(members, torch.arange(len(members)), members)
-    data, drawn = canaries.units.split(draw)
+    data, drawn = canaries.apart(draw)
     assert data.members.tolist() == data.records.tolist() == [3, 7]
     assert data.unit.tolist() == [0, 1]
     assert drawn.tolist() == included.tolist()
     assert 0 < len(included) < COUNT
+
+
+def test_a_canary_of_several_records_is_there_as_often_as_they_were_drawn():
+    rule = Flat("flat", "record", 0.5)
+    canaries, groups = canaries_of(rule, records=3)
+    one, other = canaries.units.included.nonzero().flatten()[:2].tolist()
+    members = torch.tensor([4, 100 + 3 * one, 100 + 3 * one + 2, 100 + 3 * other])
+    data, drawn = canaries.apart(Draw(members, torch.arange(4), members))
+    assert data.members.tolist() == [4]
+    assert drawn.tolist() == [one, one, other]
+    state = rule.bind(groups, SIGMA, EXPECTED)
+    total = canaries.batch(drawn, rule, state, {}).weighted_sum(torch.ones(3, 1))
+    flat = total[canaries.units.holders[0]].view(-1)[canaries.units.places[:, 0]]
+    assert float(flat[one] / flat[other]) == pytest.approx(2.0)
 
 
 def test_users_keep_their_records_when_canaries_are_taken_out_of_any_order():
