@@ -60,10 +60,12 @@ def main() -> None:
     torch.set_num_threads(1)
     runs: dict[str, list[dict[str, Any]]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        for row in asked():
-            if chosen.only and row.name not in chosen.only:
-                continue
-            for seed in range(chosen.seeds if row.is_rule else chosen.others):
+        for seed in range(max(chosen.seeds, chosen.others)):
+            for row in asked():
+                if seed >= (chosen.seeds if row.is_rule else chosen.others):
+                    continue
+                if chosen.only and row.name not in chosen.only:
+                    continue
                 found = audited_run({**row.settings, "seed": seed}, Path(folder))
                 runs.setdefault(row.name, []).append({"seed": seed} | found)
                 _write(chosen.out, runs)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsgd.accounting import privacy_profile
+from dpsgd.accounting import DpEvent, Relation, privacy_profile
 from dpsgd.auditing.curves import curve_of_deltas
 from dpsgd.auditing.guesses import (
     Guesses,
@@ -127,8 +127,17 @@ def _counts(
 
 def refuted(plan: Plan, guesses: Guesses, significance: float) -> bool:
     """Return whether so many right guesses refute the run's own privacy profile."""
-    prepared = plan.prepared
-    event = prepared.event(plan.noise_multiplier, plan.steps)
-    epsilons = np.linspace(0.0, 4 * plan.epsilon, _POINTS)
-    deltas = privacy_profile(event, prepared.cell.settings.relation, epsilons)
+    event = plan.prepared.event(plan.noise_multiplier, plan.steps)
+    relation = plan.prepared.cell.settings.relation
+    return refuted_event(event, relation, plan.epsilon, guesses, significance)
+
+
+def refuted_event(
+    event: DpEvent, relation: Relation, epsilon: float, guesses: Guesses, significance: float
+) -> bool:
+    """Return whether so many right guesses refute the privacy profile of ``event``, of which
+    ``epsilon`` says over which losses it is of interest.
+    """
+    epsilons = np.linspace(0.0, 4 * epsilon, _POINTS)
+    deltas = privacy_profile(event, relation, epsilons)
     return refutes(guesses, curve_of_deltas(epsilons.tolist(), deltas.tolist()), significance)

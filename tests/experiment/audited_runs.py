@@ -27,7 +27,8 @@ def planted(folder, seed, *, refuted=False, kind="membership", norm=1.0, gain=1.
         "example": [str(i) for i in range(EXAMPLES)], "release": "private",
     }).to_parquet(run / schema.AUDIT_FILE)  # fmt: skip
     cell = {
-        "label": f"flat C={norm:g} ε=3 s{seed}", "run_key": run.name, "seed": seed, "epsilon": 3.0, "delta": 1e-5,
+        "label": f"flat C={norm:g} ε=3 s{seed}", "run_key": run.name, "seed": seed,
+        "epsilon": 3.0, "delta": 1e-5,
         "config.seed": seed, "config.clip.norm": norm, "audit": kind, "audit_canaries": EXAMPLES,
         "audit_guesses": 40, "audit_correct": 30, "audit_significance": 0.05,
         "audit_epsilon": 0.4, "audit_epsilon_gaussian": 0.6, "audit_refuted": refuted,
