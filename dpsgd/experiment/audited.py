@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsgd.accounting import privacy_profile
+from dpsgd.accounting import DpEvent, Relation, privacy_profile
 from dpsgd.auditing.curves import curve_of_deltas
 from dpsgd.auditing.guesses import (
     Guesses,
@@ -17,6 +17,7 @@ from dpsgd.auditing.guesses import (
     refutes,
 )
 from dpsgd.auditing.settings import CanaryAudit, GradientAudit, MembershipAudit
+from dpsgd.experiment.canaries import records_of_each
 from dpsgd.experiment.ledger.repeats import first_streams
 from dpsgd.experiment.plan import Plan
 from dpsgd.experiment.recorded import losses_of, record_guesses, record_metrics, record_rows
@@ -40,9 +41,9 @@ def canaries_of(plan: Plan) -> Canaries | None:
     parts = len(prepared.bundle.train) if sampler.combine is None else len(prepared.bundle.users)
     # The coins of an attempt that goes on under a new key are those that it began with.
     coins = first_streams(prepared.streams)
-    units = CanaryUnits.of(parts, audit.canaries, like, prepared.groups, coins)
-    share = sampler.sampling_probability or sampler.expected_units / (parts + audit.canaries)
-    return Canaries(units, like, share, plan.noise_multiplier)
+    units = CanaryUnits.of(parts, audit.canaries, like, prepared.groups, coins,
+                           records_of_each(prepared.cell))  # fmt: skip
+    return Canaries(units, like, sampler.sampling_probability, plan.noise_multiplier)
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def audited(plan: Plan, canaries: Canaries | None) -> Audited | None:
     audit = prepared.cell.audit
     if canaries is not None and isinstance(audit, GradientAudit):
         made = max(1, round(audit.guesses * audit.canaries))
-        guesses = guess(canaries.scores.numpy(), canaries.units.included.numpy(), made)
+        guesses = guess(canaries.reading.scores.numpy(), canaries.units.included.numpy(), made)
         return Audited(audit_rows(canaries), [], _summary(plan, audit, guesses))
     if prepared.coins is None or not isinstance(audit, CanaryAudit | MembershipAudit):
         return None
@@ -74,7 +75,7 @@ def audited(plan: Plan, canaries: Canaries | None) -> Audited | None:
 
 def audit_rows(canaries: Canaries) -> list[dict[str, Any]]:
     """Return rows of ``schema.AUDIT``: every canary's coin and score."""
-    pairs = zip(canaries.units.included.tolist(), canaries.scores.tolist(), strict=True)
+    pairs = zip(canaries.units.included.tolist(), canaries.reading.scores.tolist(), strict=True)
     return [
         {"canary": i, "kind": GRADIENT, "included": coin, "score": score, "release": "private"}
         for i, (coin, score) in enumerate(pairs)
@@ -126,8 +127,17 @@ def _counts(
 
 def refuted(plan: Plan, guesses: Guesses, significance: float) -> bool:
     """Return whether so many right guesses refute the run's own privacy profile."""
-    prepared = plan.prepared
-    event = prepared.event(plan.noise_multiplier, plan.steps)
-    epsilons = np.linspace(0.0, 4 * plan.epsilon, _POINTS)
-    deltas = privacy_profile(event, prepared.cell.settings.relation, epsilons)
+    event = plan.prepared.event(plan.noise_multiplier, plan.steps)
+    relation = plan.prepared.cell.settings.relation
+    return refuted_event(event, relation, plan.epsilon, guesses, significance)
+
+
+def refuted_event(
+    event: DpEvent, relation: Relation, epsilon: float, guesses: Guesses, significance: float
+) -> bool:
+    """Return whether so many right guesses refute the privacy profile of ``event``, of which
+    ``epsilon`` says over which losses it is of interest.
+    """
+    epsilons = np.linspace(0.0, 4 * epsilon, _POINTS)
+    deltas = privacy_profile(event, relation, epsilons)
     return refutes(guesses, curve_of_deltas(epsilons.tolist(), deltas.tolist()), significance)

@@ -11,6 +11,7 @@ from torch import Tensor
 from dpsgd.auditing.settings import CanaryAudit, GradientAudit, MembershipAudit, NoAudit
 from dpsgd.experiment.parts import plain
 from dpsgd.experiment.settings import Cell
+from dpsgd.sampling import CappedUsers
 from dpsgd.sampling.sampler import Owners
 
 
@@ -19,11 +20,19 @@ def canaries_in(cell: Cell) -> int:
     return cell.audit.canaries if isinstance(cell.audit, GradientAudit) else 0
 
 
-def with_more(owners: Owners | None, more: int) -> Owners | None:
-    """Return the owners of the records and of ``more`` records, each somebody's of its own."""
+def records_of_each(cell: Cell) -> int:
+    """Return how many records one canary brings: as many as a user may, where those are drawn and
+    clipped one by one and users protected, else 1.
+    """
+    sampling = cell.sampling
+    return sampling.max_records_per_user if isinstance(sampling, CappedUsers) else 1
+
+
+def with_more(owners: Owners | None, more: int, each: int) -> Owners | None:
+    """Return the owners of the records and of ``more`` owners' ``each`` records."""
     if owners is None or not more:
         return owners
-    own = torch.arange(owners.count, owners.count + more)
+    own = torch.arange(owners.count, owners.count + more).repeat_interleave(each)
     return Owners(torch.cat([owners.user, own]), owners.count + more)
 
 
@@ -32,7 +41,7 @@ def info_with_canaries(cell: Cell, info: Mapping[str, Tensor]) -> dict[str, Tens
 
     A canary is in no slice that is counted, and in the first group of a rule that needs one.
     """
-    more = canaries_in(cell)
+    more = canaries_in(cell) * records_of_each(cell)
     if not more:
         return dict(info)
     found: dict[str, Tensor] = {}

@@ -9,7 +9,7 @@ import torch
 from dpsgd.accounting import DpEvent, check_delta, default_delta
 from dpsgd.data.bundle import Bundle
 from dpsgd.errors import ConfigError
-from dpsgd.experiment.canaries import canaries_in, with_more
+from dpsgd.experiment.canaries import canaries_in, records_of_each, with_more
 from dpsgd.experiment.decisions import looks_of, protected_besides, with_looks
 from dpsgd.experiment.settings import Cell
 from dpsgd.sampling.sampler import Owners, Sampler
@@ -48,11 +48,12 @@ def scheduled(cell: Cell, bundle: Bundle) -> Schedule:
 
 def _sampler(cell: Cell, bundle: Bundle) -> Sampler:
     batch, user = cell.settings.batch, bundle.train.user
-    more = canaries_in(cell)
+    more, each = canaries_in(cell), records_of_each(cell)
     owners = None if user is None else Owners(torch.from_numpy(user), len(bundle.users))
     try:
         if cell.clip.unit == "record":
-            return cell.sampling.records(len(bundle.train) + more, batch, with_more(owners, more))
+            records = len(bundle.train) + more * each
+            return cell.sampling.records(records, batch, with_more(owners, more, each))
         if owners is None:
             raise ConfigError(
                 "clip.unit", "user",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -33,20 +33,49 @@ class Group:
     slices: np.ndarray
 
 
+Member: TypeAlias = tuple[Path, Mapping[str, Any]]
+"""The folder of a finished run, and its ``cell.json``."""
+
+
+def alike(
+    folders: Sequence[Path], cells: Sequence[Mapping[str, Any]], audits: Sequence[str]
+) -> list[list[Member]]:
+    """Return the audited runs, as far as ``audits`` name them, by all of their settings but the
+    seed.
+    """
+    found: dict[tuple[Any, ...], list[Member]] = {}
+    for folder, cell in zip(folders, cells, strict=True):
+        if cell.get("audit") in audits:
+            settings = tuple(sorted(
+                (k, str(v)) for k, v in cell.items()
+                if k.startswith("config.") and k != "config.seed"
+            ))  # fmt: skip
+            found.setdefault(settings, []).append((folder, cell))
+    return list(found.values())
+
+
+def same_examples(members: Sequence[Member], tables: Sequence[pd.DataFrame]) -> None:
+    """Raise ConfigError unless the runs' audits are of the same examples."""
+    first = tables[0]
+    for (folder, _), table in zip(members, tables, strict=True):
+        if not table["example"].equals(first["example"]) or len(table) != len(first):
+            raise ConfigError(
+                "run", folder.name, f"has other audited examples than {members[0][0].name}"
+            )
+
+
+def label_of(cell: Mapping[str, Any]) -> str:
+    """Return the label of a run without its seed."""
+    return str(cell["label"]).removesuffix(f" s{cell['seed']}")
+
+
 def groups(folders: Sequence[Path], cells: Sequence[Mapping[str, Any]]) -> list[Group]:
     """Return the groups among finished runs whose records have coins; runs alone are left out.
 
     Raises ConfigError if runs of a group are not of the same examples.
     """
-    found: dict[tuple[Any, ...], list[tuple[Path, Mapping[str, Any]]]] = {}
-    for folder, cell in zip(folders, cells, strict=True):
-        if cell.get("audit") in ("canaries", "membership"):
-            alike = tuple(sorted(
-                (k, str(v)) for k, v in cell.items()
-                if k.startswith("config.") and k != "config.seed"
-            ))  # fmt: skip
-            found.setdefault(alike, []).append((folder, cell))
-    return [_group(members) for members in found.values() if len(members) > 1]
+    found = alike(folders, cells, ("canaries", "membership"))
+    return [_group(members) for members in found if len(members) > 1]
 
 
 def attacks(group: Group) -> Iterator[dict[str, Any]]:
@@ -76,19 +105,13 @@ def attacks(group: Group) -> Iterator[dict[str, Any]]:
                 }  # fmt: skip
 
 
-def _group(members: Sequence[tuple[Path, Mapping[str, Any]]]) -> Group:
+def _group(members: Sequence[Member]) -> Group:
     tables = [pd.read_parquet(folder / schema.AUDIT_FILE) for folder, _ in members]
-    first = tables[0]
-    for (folder, _), table in zip(members, tables, strict=True):
-        if not table["example"].equals(first["example"]):
-            raise ConfigError(
-                "run", folder.name, f"has other audited examples than {members[0][0].name}"
-            )
-    seed = members[0][1]["seed"]
+    same_examples(members, tables)
     return Group(
-        str(members[0][1]["label"]).removesuffix(f" s{seed}"),
+        label_of(members[0][1]),
         tuple(str(cell["run_key"]) for _, cell in members),
         np.stack([table["nll"].to_numpy() for table in tables]),
         np.stack([table["included"].to_numpy() for table in tables]),
-        first["slice"].fillna("").to_numpy().astype(str),
+        tables[0]["slice"].fillna("").to_numpy().astype(str),
     )

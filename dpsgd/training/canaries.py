@@ -14,10 +14,15 @@ from dpsgd.engine.gradients import UnitGradients
 from dpsgd.errors import ConfigError
 from dpsgd.randomness import Streams
 from dpsgd.sampling.sampler import Draw
+from dpsgd.training.reading import Reading
 from dpsgd.training.step import Step
 
 _SIZES = torch.logspace(-3, 3, 61, dtype=torch.float64)
 """Norms that are tried, in units of the rule's scale: some rules drop what is too long."""
+_FINER = torch.logspace(-0.1, 0.1, 81, dtype=torch.float64)
+"""Norms that are tried around the best of them."""
+_AS_GOOD = 1 - 1e-4
+"""Of norms that fill so much of what the best one fills, the longest is taken."""
 
 NO_CANARIES = torch.zeros(0, dtype=torch.int64)
 
@@ -37,6 +42,8 @@ class CanaryUnits:
         places: ``[canaries, groups]`` int64, its coordinate in ``holders``; −1 in a group that is
             too small.
         holders: of each clip group the parameter that holds the coordinates.
+        records: how many a canary brings, each drawn and clipped by itself, all of one gradient;
+            1 where a unit is drawn as a whole.
 
     """
 
@@ -44,11 +51,13 @@ class CanaryUnits:
     included: Tensor
     places: Tensor
     holders: tuple[str, ...]
+    records: int
 
     @classmethod
     def of(
-        cls, first: int, count: int, like: Mapping[str, Tensor], groups: Groups, streams: Streams
-    ) -> CanaryUnits:
+        cls, first: int, count: int, like: Mapping[str, Tensor], groups: Groups, streams: Streams,
+        records: int = 1,
+    ) -> CanaryUnits:  # fmt: skip
         """Return ``count`` canaries whose coins and places come from ``streams``; ``like`` holds
         the trained parameters. Raises ConfigError if no clip group is large enough.
         """
@@ -65,7 +74,7 @@ class CanaryUnits:
                 else torch.full((count,), -1)
             )
             holders.append(holder)
-        found = cls(first, included, torch.stack(places, dim=1), tuple(holders))
+        found = cls(first, included, torch.stack(places, dim=1), tuple(holders), records)
         if not bool((found.places >= 0).any()):
             largest = max(like[name].numel() for name in holders)
             raise ConfigError(
@@ -81,13 +90,15 @@ class CanaryUnits:
         return used / used.norm()
 
     def split(self, draw: Draw) -> tuple[Draw, Tensor]:
-        """Return the draw without canaries, and which included ones were in it, ascending."""
+        """Return the draw without canaries, and which of them were in it, ascending, whatever their
+        coins; one of which several records were drawn is there as often.
+        """
         ours = draw.members >= self.first
-        drawn = draw.members[ours] - self.first
+        drawn = (draw.members[ours] - self.first) // self.records
         position = torch.cumsum(~ours, 0) - 1
         rows = ~ours[draw.unit]
         of_data = Draw(draw.records[rows], position[draw.unit[rows]], draw.members[~ours])
-        return of_data, drawn[self.included[drawn]].sort().values
+        return of_data, drawn.sort().values
 
 
 @dataclass(frozen=True)
@@ -152,28 +163,36 @@ class Watched:
 
 @dataclass
 class Canaries:
-    """The canaries of a run, with what was read of each so far: ``scores`` ``[canaries]`` float64.
+    """The canaries of a run, and what was read of each so far: see :class:`Reading`.
 
-    A score is the log-likelihood ratio of all noised updates at the canary's place, of "in" against
-    "out": step by step the update is x ~ N(0, σ²) without the canary, in units of what it adds, and
-    N(1, σ²) with ``probability`` q if it is in.
+    They are as long as the rule lets them be useful. One that is clipped by far says what one that
+    just fills the envelope cannot: whether clipping took place, and of a unit as a whole.
 
     The attacker is the one that a guarantee is given against: it sees every noised update, and
     knows all records of the data and when they were drawn, so that their part of an update is
     taken off it. (That part depends on a canary through earlier noised updates alone, and so the
-    guarantee covers whoever is told of it.) What it does not know are the canaries' coins.
+    guarantee covers whoever is told of it.) What it does not know are the canaries' coins, and when
+    they were drawn, if there is a ``probability`` of that by which the guarantee is amplified.
     """
 
     units: CanaryUnits
     like: Mapping[str, Tensor]
-    probability: float
+    probability: float | None
     noise_multiplier: float
-    scores: Tensor = field(init=False)
+    reading: Reading = field(init=False)
 
     def __post_init__(self) -> None:
-        self.scores = torch.zeros(len(self.units.included), dtype=torch.float64)
+        count = len(self.units.included)
+        self.reading = Reading(count, self.probability, self.units.records)
+        self._drawn = torch.zeros(count, dtype=torch.int64)
         self._filled: tuple[State, Tensor, Tensor] | None = None
         self._known = torch.zeros(self.units.places.shape, dtype=torch.float64)
+
+    def apart(self, draw: Draw) -> tuple[Draw, Tensor]:
+        """Return the draw without canaries, and those in it whose coin says so, ascending."""
+        of_data, drawn = self.units.split(draw)
+        self._drawn = torch.bincount(drawn, minlength=len(self.units.included))
+        return of_data, drawn[self.units.included[drawn]]
 
     def watched(self, batches: Iterable[UnitGradients]) -> Iterator[UnitGradients]:
         """Pass the data's micro-batches of one step on, noting what they add where canaries are."""
@@ -204,9 +223,7 @@ class Canaries:
         if result.noise is not None:
             update += self._at_places(result.noise)
         found = update @ (parts / scale) * expected_units / full
-        variance = self.noise_multiplier**2 / full
-        gain = torch.expm1((2 * found - 1) / (2 * variance))
-        self.scores += torch.log1p(self.probability * gain)
+        self.reading.add(found, self.noise_multiplier**2 / full, self._drawn)
 
     def _at_places(self, values: Mapping[str, Tensor]) -> Tensor:
         """Return ``[canaries, groups]`` float64 on the CPU: what ``values`` hold at their places,
@@ -220,14 +237,24 @@ class Canaries:
         return found
 
     def _fill(self, rule: ClipRule, state: State, info: Info) -> tuple[Tensor, Tensor]:
-        """Return the norm ``[groups]`` that fills the envelope most, and how much of it by group:
-        w_g·n_g/scale_g.
+        """Return the norm ``[groups]`` that fills the envelope most, the longest if there are
+        several, and how much of it by group: w_g·n_g/scale_g.
         """
         if self._filled is None or self._filled[0] is not state:
             scale = rule.scale(state).double()
             tried = _SIZES.unsqueeze(1) * scale * self.units.direction
-            beside = {key: value.expand(len(tried), -1) for key, value in info.items()}
-            parts = rule.weights(tried, state, beside) * tried / scale
-            best = int(parts.square().sum(1).argmax())
-            self._filled = (state, tried[best], parts[best])
+            norm, _ = _longest(tried, scale, rule, state, info)
+            tried = _FINER.unsqueeze(1) * norm
+            self._filled = (state, *_longest(tried, scale, rule, state, info))
         return self._filled[1], self._filled[2]
+
+
+def _longest(
+    tried: Tensor, scale: Tensor, rule: ClipRule, state: State, info: Info
+) -> tuple[Tensor, Tensor]:
+    """Return of the norms ``tried`` ``[norms, groups]``, ascending, the best and its parts."""
+    beside = {key: value.expand(len(tried), -1) for key, value in info.items()}
+    parts = rule.weights(tried, state, beside) * tried / scale
+    filled = parts.square().sum(1)
+    best = int(torch.nonzero(filled >= _AS_GOOD * filled.max())[-1])
+    return tried[best], parts[best]

@@ -134,7 +134,7 @@ class Trainer:
         """
         if self.present is not None:
             draw = without_absent(draw, self.present, records=self.combine is None)
-        return (draw, NO_CANARIES) if self.canaries is None else self.canaries.units.split(draw)
+        return (draw, NO_CANARIES) if self.canaries is None else self.canaries.apart(draw)
 
     def _captured(
         self, inputs: Tensor, targets: Tensor, draw: Draw, step: int

@@ -75,6 +75,38 @@ def test_the_page_says_who_has_a_coin_and_what_is_raw(honest):
     assert "audit.parquet" in page.partition("## Not covered by ε")[2].partition("## Data")[0]
 
 
+def test_the_page_has_the_lower_bound_beside_the_certified_epsilon(honest):
+    page = " ".join((honest.folder / schema.LEDGER_PAGE).read_text(encoding="utf-8").split())
+    beside = page.partition("## ε by accountant")[2].partition("## Not covered")[0]
+    assert f"Audited lower bound: audit=gradient: {honest.cell['audit_correct']} of 200" in beside
+    assert f"ε ≥ {honest.cell['audit_epsilon']:.3g} for any mechanism" in beside
+    assert "is not refuted" in beside
+
+
+def test_verify_says_what_the_audit_found(honest):
+    verdict = verify(honest.folder)
+    assert verdict.holds, verdict.findings.mismatches
+    (line,) = [one for one in verdict.findings.remarks if one.startswith("audit=gradient")]
+    assert "coins guessed right" in line
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"audit_correct": 199}, "audit_correct"), ({"audit_epsilon": 0.0}, "audit_epsilon"),
+        ({"audit_epsilon_gaussian": 0.1}, "audit_epsilon_gaussian"),
+        ({"audit_refuted": True}, "claim that the audit refutes"),
+        ({"audit_refuted": None}, "audit_refuted"),
+    ],
+)  # fmt: skip
+def test_an_audit_that_its_coins_do_not_bear_out_is_found(honest, tmp_path, change, what):
+    shutil.copytree(honest.folder, tmp_path / honest.folder.name)
+    run = Folder(tmp_path / honest.folder.name)
+    run.cell(lambda value: value.update(change))
+    run.reseal()
+    assert what in [one.what for one in verify(run.path).findings.mismatches]
+
+
 @pytest.mark.parametrize("kind", ["left out", "another"])
 def test_a_ledger_that_tells_of_another_audit_is_found(honest, tmp_path, kind):
     shutil.copytree(honest.folder, tmp_path / honest.folder.name)
@@ -114,6 +146,22 @@ def test_users_are_audited_as_users(tmp_path):
     assert cell["unit"] == "user"
     assert cell["n_units"] == 66
     assert cell["audit_refuted"] is False
+
+
+def test_where_users_are_protected_by_their_records_a_canary_brings_all_that_a_user_may(tmp_path):
+    run = audited(
+        tmp_path, users="dirichlet", sampling="poisson_capped_users",
+        **{"users.count": 100, "audit.canaries": 50, "steps": 5},
+    )  # fmt: skip
+    sampler = json.loads((run.folder / schema.LEDGER_FILE).read_text())["sampler"]
+    chosen = 4
+    assert sampler["max_records_per_user"] == chosen
+    assert sampler["n_records"] <= 100 * chosen + 50 * chosen
+    assert sampler["n_records"] > 50 * chosen
+    assert run.cell["n_units"] == 150
+    assert run.cell["audit_canaries"] == 50
+    assert run.cell["audit_refuted"] is False
+    assert verify(run.folder, accountants=False).holds
 
 
 @pytest.mark.parametrize(

@@ -25,11 +25,11 @@ RULES = {
 COUNT, SIGMA, EXPECTED = 12, 1.1, 200.0
 
 
-def canaries_of(rule, model=None, count=COUNT):
+def canaries_of(rule, model=None, count=COUNT, records=1):
     model = net(torch.float32) if model is None else model
     like = {n: p.detach() for n, p in model.named_parameters()}
     groups = clip_groups(model, rule.granularity)
-    units = CanaryUnits.of(100, count, like, groups, Streams.from_seed(0, "a run"))
+    units = CanaryUnits.of(100, count, like, groups, Streams.from_seed(0, "a run"), records)
     return Canaries(units, like, 0.1, SIGMA), groups
 
 
@@ -50,9 +50,18 @@ def test_a_canary_fills_the_envelope_of_every_rule(name):
     query = rule.query(norms, state, info)
     if query.shape[-1]:
         filled = filled + (query / rule.query_scale(state)).square().sum(1)
-    # 10^0.1 apart are the norms that are tried, of which `global` wants one exactly.
-    assert filled.min() > 0.6
+    # `global` wants one norm exactly, and those that are tried are .6 % apart.
+    assert filled.min() > 0.98
     assert filled.max() <= 1 + 1e-6
+
+
+@pytest.mark.parametrize("name", sorted(set(RULES) - {"global"}))
+def test_a_canary_is_clipped_by_far_wherever_that_costs_it_nothing(name):
+    rule = RULES[name]
+    canaries, groups = canaries_of(rule)
+    state = rule.bind(groups, SIGMA, EXPECTED)
+    batch = canaries.batch(torch.arange(1), rule, state, one_info(rule))
+    assert float((batch.norms() / rule.scale(state)).max()) > 300
 
 
 @pytest.mark.parametrize(
@@ -73,8 +82,8 @@ def test_a_step_without_noise_is_read_as_one_where_a_canary_was_and_nought_elsew
     inside[drawn] = True
     one = np.log1p(0.1 * np.expm1(1 / (2 * SIGMA**2)))
     none = np.log1p(0.1 * np.expm1(-1 / (2 * SIGMA**2)))
-    assert canaries.scores[inside] == pytest.approx(one, rel=1e-3)
-    assert canaries.scores[~inside] == pytest.approx(none, rel=1e-3)
+    assert canaries.reading.scores[inside] == pytest.approx(one, rel=1e-3)
+    assert canaries.reading.scores[~inside] == pytest.approx(none, rel=1e-3)
     assert SAFETY < 1
 
 
@@ -83,11 +92,25 @@ def test_canaries_of_a_draw_are_taken_out_of_it_and_those_out_are_not_there():
     included = canaries.units.included.nonzero().flatten()
     members = torch.tensor([3, 7, *range(100, 100 + COUNT)])
     draw = Draw(members, torch.arange(len(members)), members)
-    data, drawn = canaries.units.split(draw)
+    data, drawn = canaries.apart(draw)
     assert data.members.tolist() == data.records.tolist() == [3, 7]
     assert data.unit.tolist() == [0, 1]
     assert drawn.tolist() == included.tolist()
     assert 0 < len(included) < COUNT
+
+
+def test_a_canary_of_several_records_is_there_as_often_as_they_were_drawn():
+    rule = Flat("flat", "record", 0.5)
+    canaries, groups = canaries_of(rule, records=3)
+    one, other = canaries.units.included.nonzero().flatten()[:2].tolist()
+    members = torch.tensor([4, 100 + 3 * one, 100 + 3 * one + 2, 100 + 3 * other])
+    data, drawn = canaries.apart(Draw(members, torch.arange(4), members))
+    assert data.members.tolist() == [4]
+    assert drawn.tolist() == [one, one, other]
+    state = rule.bind(groups, SIGMA, EXPECTED)
+    total = canaries.batch(drawn, rule, state, {}).weighted_sum(torch.ones(3, 1))
+    flat = total[canaries.units.holders[0]].view(-1)[canaries.units.places[:, 0]]
+    assert float(flat[one] / flat[other]) == pytest.approx(2.0)
 
 
 def test_users_keep_their_records_when_canaries_are_taken_out_of_any_order():

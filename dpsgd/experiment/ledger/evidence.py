@@ -70,9 +70,16 @@ def _evidence(
         "calibration": _calibration(cell),
         "memorisation": None,
         "same_data": same_data,
+        **_audit(cell),
         "utility": _utility(cell),
         "baseline": None if baseline is None else _utility(baseline),
     }
+
+
+def _audit(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the audit of a run says of its ε; nothing of one that is not audited."""
+    found = {k: v for k, v in cell.items() if k == "audit" or k.startswith("audit_")}
+    return {"audit": found} if found else {}
 
 
 def _counts(others: Iterable[Mapping[str, Any]]) -> dict[str, int]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpsgd.accounting import ESTIMATES, format_delta, format_epsilon, unit_text
+from dpsgd.experiment.audit_text import audit_line
 from dpsgd.experiment.canaries import audit_lines
 from dpsgd.experiment.ledger.decisions import DRAW, decision_lines
 from dpsgd.experiment.ledger.evidence_page import evidence_section
@@ -24,6 +25,7 @@ def ledger_page(ledger: Mapping[str, Any], evidence: Mapping[str, Any] | None = 
         "## Mechanisms\n\n" + _mechanisms(ledger),
         *_decisions(ledger),
         "## ε by accountant\n\n" + _accountants(ledger),
+        *_audited(ledger, evidence),
         "## Not covered by ε\n\n" + bullets(_not_covered(ledger)),
         "## Data\n\n" + bullets(_data(ledger)),
         "## Randomness and arithmetic\n\n" + bullets([ledger["keying"], ledger["floating_point"]]),
@@ -157,6 +159,19 @@ def _accountants(ledger: Mapping[str, Any]) -> str:
         return "ε = ∞ by every accountant."
     how = f"Conversion to (ε, δ) by {ledger['certified_by']}: {ledger['conversion']}."
     return table(("accountant", "ε"), rows) + "\n\n" + paragraph(how)
+
+
+def _audited(ledger: Mapping[str, Any], evidence: Mapping[str, Any] | None) -> list[str]:
+    """Return the lower bound that stands beside ε, once an audited run has ended."""
+    found = None if evidence is None else evidence.get("audit")
+    if found is None:
+        return []
+    return [
+        paragraph(
+            f"Audited lower bound: {audit_line({**found, 'epsilon': ledger['epsilon']})}. Read "
+            "with the coins, which no ε covers."
+        )
+    ]
 
 
 def _data(ledger: Mapping[str, Any]) -> list[str]:

@@ -47,7 +47,7 @@ class Checkpoints:
             if watch is not None:
                 watch.restore(content["watch"])
             if canaries is not None:
-                canaries.scores = content["canaries"]
+                canaries.reading.restore(content["canaries"])
         self._began = self._last = time.monotonic()
         self._cost = 0.0
 
@@ -83,5 +83,5 @@ class Checkpoints:
             "training": dict(vars(snapshot)),
             "recorder": self._recorder.state(),
             "watch": None if self._watch is None else self._watch.state(),
-            "canaries": None if self._canaries is None else self._canaries.scores.clone(),
+            "canaries": None if self._canaries is None else self._canaries.reading.state(),
         }

@@ -15,6 +15,7 @@ from dpsgd.experiment.files import read_json
 from dpsgd.experiment.ledger.content import LEDGER_VERSION
 from dpsgd.experiment.own_ledger import OWN_LOOP
 from dpsgd.experiment.seal import seal_of
+from dpsgd.experiment.verify.audit import check_audit
 from dpsgd.experiment.verify.configuration import check_configuration
 from dpsgd.experiment.verify.decisions import check_ending, check_planned
 from dpsgd.experiment.verify.finding import Findings
@@ -68,7 +69,7 @@ def verify(folder: Path, *, accountants: bool = True, seal: str | None = None) -
     ledger = read_ledger(folder)
     findings = Findings()
     try:
-        state, status = _check(folder, ledger, findings)
+        state, status = _check(folder, ledger, findings, accountants=accountants)
         if accountants and ledger["private"]:
             check_numbers(ledger, findings)
         elif ledger["private"]:
@@ -90,7 +91,7 @@ def verify(folder: Path, *, accountants: bool = True, seal: str | None = None) -
 
 
 def _check(
-    folder: Path, ledger: Mapping[str, Any], findings: Findings
+    folder: Path, ledger: Mapping[str, Any], findings: Findings, *, accountants: bool
 ) -> tuple[str, dict[str, Any] | None]:
     if ledger["result_version"] == OWN_LOOP:
         findings.remarks.append("a loop of one's own: there is no configuration to compare with")
@@ -113,6 +114,7 @@ def _check(
         check_cell({**ledger, "stopped_by": status.get("stopped_by")}, config, cell, findings)
         check_ending(folder, ledger, config, status, cell, findings)
         check_files(folder, ledger, status, findings)
+        check_audit(folder, ledger, cell, findings, accountants=accountants)
     model = (status.get("files") or {}).get(schema.MODEL_FILE)
     check_page(folder, ledger, cell, model, findings)
     return state, status
