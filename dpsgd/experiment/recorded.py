@@ -10,13 +10,14 @@ import numpy as np
 
 from analysis import schema
 from dpsgd.auditing.exposure import exposures, extrapolated
+from dpsgd.auditing.fairness import Difference, auc_difference, mean_difference
 from dpsgd.auditing.guesses import Guesses, guess
 from dpsgd.auditing.membership import Rate, auc, true_positive_rate
 from dpsgd.auditing.settings import CanaryAudit, MembershipAudit
 from dpsgd.experiment.coins import Coins
 from dpsgd.experiment.prepared import Prepared
 from dpsgd.metrics.intervals import bootstrap_interval, resample_weights
-from dpsgd.training.evaluate import scores
+from dpsgd.training.evaluate import losses as evaluated
 
 FALSE_POSITIVES = {"tpr_at_1pct": 0.01, "tpr_at_01pct": 0.001}
 Row = dict[str, Any]
@@ -45,13 +46,13 @@ class Losses:
 def losses_of(prepared: Prepared, coins: Coins) -> Losses:
     """Return the trained model's losses of all records with a coin, included or not."""
     device, bundle = prepared.cell.settings.device, prepared.bundle
-    train = scores(prepared.model, bundle.train, device, bundle.task)
+    train = evaluated(prepared.model, bundle.train, device, bundle.task)
     references = {
-        kind: scores(prepared.model, split, device, bundle.task).nll
+        kind: evaluated(prepared.model, split, device, bundle.task)
         for kind, split in coins.references.items()
     }
     rows = np.flatnonzero(coins.flipped)
-    return Losses(coins, rows, train.nll[rows], references)
+    return Losses(coins, rows, train[rows], references)
 
 
 def record_rows(losses: Losses, example: np.ndarray) -> list[Row]:
@@ -86,12 +87,30 @@ def record_metrics(losses: Losses, generator: np.random.Generator) -> Iterator[R
         }
         for metric, rate in rates.items():
             yield _row(kind, name, metric, rate, int(chosen.sum()))
+        if not chosen.all():
+            yield from _gaps(losses, bits, (kind, name, chosen), generator)
 
 
 def record_guesses(losses: Losses, audit: CanaryAudit | MembershipAudit) -> Guesses:
     """Return how many of the surest coins a threshold on the loss guesses right."""
     made = max(1, round(audit.guesses * len(losses.rows)))
     return guess(-losses.nll, losses.included, made)
+
+
+def _gaps(
+    losses: Losses,
+    bits: Mapping[str, np.ndarray],
+    of: tuple[str, str, np.ndarray],
+    generator: np.random.Generator,
+) -> Iterator[Row]:
+    """Yield how a slice differs from all other records with a coin, whatever their numbers."""
+    kind, name, chosen = of
+    if "exposure" in bits:
+        own, others = (bits["exposure"][side & losses.included] for side in (chosen, ~chosen))
+        gap = mean_difference(own, others, generator)
+        yield _row(kind, name, "exposure_gap", gap, int(np.isfinite(own).sum()))
+    gap = auc_difference(-losses.nll, losses.included, chosen, ~chosen)
+    yield _row(kind, name, "membership_auc_gap", gap, int(chosen.sum()))
 
 
 def _exposures(losses: Losses) -> dict[str, np.ndarray]:
@@ -124,7 +143,7 @@ def _mean(
     return _row(kind, name, metric, Rate(float(values.mean()), lo, hi), n)
 
 
-def _row(kind: str, name: str, metric: str, rate: Rate, n: int) -> Row:
+def _row(kind: str, name: str, metric: str, rate: Rate | Difference, n: int) -> Row:
     return {
         "split": schema.AUDIT_SPLIT, "slice_kind": kind, "slice": name, "metric": metric,
         "value": rate.value, "n": n, "lo": rate.lo, "hi": rate.hi, "release": "private",

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import schema
+from dpsgd.auditing.fairness import Difference, auc_difference
 from dpsgd.auditing.membership import Rate, auc, lira, logit_scores, true_positive_rate
 from dpsgd.errors import ConfigError
 
@@ -50,7 +51,8 @@ def groups(folders: Sequence[Path], cells: Sequence[Mapping[str, Any]]) -> list[
 
 
 def attacks(group: Group) -> Iterator[dict[str, Any]]:
-    """Yield AUC and true positive rates of each attack, for all examples and by slice.
+    """Yield AUC and true positive rates of each attack, for all examples and by slice, and by how
+    much a slice's AUC differs from that of all other examples (``membership_auc_gap``, with ``p``).
 
     Scores of one example over the runs are one cluster: its shadows are shared.
     """
@@ -64,16 +66,31 @@ def attacks(group: Group) -> Iterator[dict[str, Any]]:
     for name in names:
         chosen = np.ones(len(group.slices), bool) if name == "all" else group.slices == name
         for attack, values in found.items():
-            one = (values[:, chosen].ravel(), group.included[:, chosen].ravel())
-            rates: dict[str, Rate] = {"membership_auc": auc(*one, examples[:, chosen].ravel())}
-            rates["tpr_at_1pct"] = true_positive_rate(*one, 0.01)
-            rates["tpr_at_01pct"] = true_positive_rate(*one, 0.001)
+            rates = _rates(values, group.included, examples, chosen)
             for metric, rate in rates.items():
                 yield {
                     "label": group.label, "runs": len(group.runs), "attack": attack, "slice": name,
                     "metric": metric, "value": rate.value, "lo": rate.lo, "hi": rate.hi,
+                    "p": rate.p if isinstance(rate, Difference) else float("nan"),
                     "examples": int(chosen.sum()),
                 }  # fmt: skip
+
+
+def _rates(
+    values: np.ndarray, included: np.ndarray, examples: np.ndarray, chosen: np.ndarray
+) -> dict[str, Rate | Difference]:
+    one = (values[:, chosen].ravel(), included[:, chosen].ravel())
+    rates: dict[str, Rate | Difference] = {
+        "membership_auc": auc(*one, examples[:, chosen].ravel()),
+        "tpr_at_1pct": true_positive_rate(*one, 0.01),
+        "tpr_at_01pct": true_positive_rate(*one, 0.001),
+    }
+    if not chosen.all():
+        inside = np.broadcast_to(chosen, values.shape).ravel()
+        rates["membership_auc_gap"] = auc_difference(
+            values.ravel(), included.ravel(), inside, ~inside, examples.ravel()
+        )
+    return rates
 
 
 def _group(members: Sequence[tuple[Path, Mapping[str, Any]]]) -> Group:
