@@ -51,7 +51,8 @@ METRICS_OF_AUDIT = (
 )
 """Exposure in bits, mean over the included canaries; area under the ROC curve of a threshold on the
 loss, and its true positive rate at 1 % and at 0.1 % false positives. A gap is a slice's value minus
-that of all other records with a coin, with the interval of that difference."""
+that of all other records with a coin that are of a slice (random inputs are of none), with the
+interval of that difference."""
 
 LOOK = "look"
 """Accuracy on the validation split as decisions during training saw it, at the step of each look:

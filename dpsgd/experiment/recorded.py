@@ -14,7 +14,7 @@ from dpsgd.auditing.fairness import Difference, auc_difference, mean_difference
 from dpsgd.auditing.guesses import Guesses, guess
 from dpsgd.auditing.membership import Rate, auc, true_positive_rate
 from dpsgd.auditing.settings import CanaryAudit, MembershipAudit
-from dpsgd.experiment.coins import Coins
+from dpsgd.experiment.coins import RANDOM, Coins
 from dpsgd.experiment.prepared import Prepared
 from dpsgd.metrics.intervals import bootstrap_interval, resample_weights
 from dpsgd.training.evaluate import losses as evaluated
@@ -87,8 +87,9 @@ def record_metrics(losses: Losses, generator: np.random.Generator) -> Iterator[R
         }
         for metric, rate in rates.items():
             yield _row(kind, name, metric, rate, int(chosen.sum()))
+        others = ~chosen if kind == schema.CANARY else ~chosen & (losses.kind != RANDOM)
         if not chosen.all():
-            yield from _gaps(losses, bits, (kind, name, chosen), generator)
+            yield from _gaps(losses, bits, (kind, name, chosen, others), generator)
 
 
 def record_guesses(losses: Losses, audit: CanaryAudit | MembershipAudit) -> Guesses:
@@ -100,16 +101,16 @@ def record_guesses(losses: Losses, audit: CanaryAudit | MembershipAudit) -> Gues
 def _gaps(
     losses: Losses,
     bits: Mapping[str, np.ndarray],
-    of: tuple[str, str, np.ndarray],
+    of: tuple[str, str, np.ndarray, np.ndarray],
     generator: np.random.Generator,
 ) -> Iterator[Row]:
-    """Yield how a slice differs from all other records with a coin, whatever their numbers."""
-    kind, name, chosen = of
+    """Yield how a slice differs from the others, whatever their numbers."""
+    kind, name, chosen, others = of
     if "exposure" in bits:
-        own, others = (bits["exposure"][side & losses.included] for side in (chosen, ~chosen))
-        gap = mean_difference(own, others, generator)
+        own, rest = (bits["exposure"][side & losses.included] for side in (chosen, others))
+        gap = mean_difference(own, rest, generator)
         yield _row(kind, name, "exposure_gap", gap, int(np.isfinite(own).sum()))
-    gap = auc_difference(-losses.nll, losses.included, chosen, ~chosen)
+    gap = auc_difference(-losses.nll, losses.included, chosen, others)
     yield _row(kind, name, "membership_auc_gap", gap, int(chosen.sum()))
 
 
@@ -125,11 +126,16 @@ def _exposures(losses: Losses) -> dict[str, np.ndarray]:
 
 
 def _subsets(losses: Losses) -> Iterator[tuple[str, str, np.ndarray]]:
+    """Yield kind, name and members of the kinds of canaries, and of the slices of the records.
+
+    A random input is of no slice any more, whatever it was made of: were it counted there, slices
+    whose canaries are of other kinds would be compared by their kinds.
+    """
     for name in sorted(set(losses.kind)):
         yield schema.CANARY, str(name), losses.kind == name
     membership = losses.coins.slices.membership[losses.rows]
     for (kind, name), chosen in zip(losses.coins.slices.keys, membership.T, strict=True):
-        yield kind, name, chosen
+        yield kind, name, chosen if kind == "all" else chosen & (losses.kind != RANDOM)
 
 
 def _mean(

@@ -14,6 +14,7 @@ from analysis import schema
 from dpsgd.auditing.fairness import Difference, auc_difference
 from dpsgd.auditing.membership import Rate, auc, lira, logit_scores, true_positive_rate
 from dpsgd.errors import ConfigError
+from dpsgd.experiment.coins import RANDOM
 
 FEWEST = 4
 """Runs: each has three shadows then, of which some were trained on an example and some were not."""
@@ -24,7 +25,8 @@ ATTACKS = ("loss", "lira_online", "lira_offline")
 class Group:
     """Finished runs of one configuration with other seeds: ``label`` without the seed.
 
-    ``nll`` and ``included`` are ``[runs, examples]``; ``slices`` names each example's slice.
+    ``nll`` and ``included`` are ``[runs, examples]``; ``slices`` names each example's slice, ""
+    for a random input, which is of none.
     """
 
     label: str
@@ -66,7 +68,8 @@ def attacks(group: Group) -> Iterator[dict[str, Any]]:
     for name in names:
         chosen = np.ones(len(group.slices), bool) if name == "all" else group.slices == name
         for attack, values in found.items():
-            rates = _rates(values, group.included, examples, chosen)
+            others = ~chosen & (group.slices != "")
+            rates = _rates(values, group.included, examples, (chosen, others))
             for metric, rate in rates.items():
                 yield {
                     "label": group.label, "runs": len(group.runs), "attack": attack, "slice": name,
@@ -77,8 +80,12 @@ def attacks(group: Group) -> Iterator[dict[str, Any]]:
 
 
 def _rates(
-    values: np.ndarray, included: np.ndarray, examples: np.ndarray, chosen: np.ndarray
+    values: np.ndarray,
+    included: np.ndarray,
+    examples: np.ndarray,
+    sides: tuple[np.ndarray, np.ndarray],
 ) -> dict[str, Rate | Difference]:
+    chosen, _ = sides
     one = (values[:, chosen].ravel(), included[:, chosen].ravel())
     rates: dict[str, Rate | Difference] = {
         "membership_auc": auc(*one, examples[:, chosen].ravel()),
@@ -86,9 +93,9 @@ def _rates(
         "tpr_at_01pct": true_positive_rate(*one, 0.001),
     }
     if not chosen.all():
-        inside = np.broadcast_to(chosen, values.shape).ravel()
+        inside, rest = (np.broadcast_to(side, values.shape).ravel() for side in sides)
         rates["membership_auc_gap"] = auc_difference(
-            values.ravel(), included.ravel(), inside, ~inside, examples.ravel()
+            values.ravel(), included.ravel(), inside, rest, examples.ravel()
         )
     return rates
 
@@ -107,5 +114,5 @@ def _group(members: Sequence[tuple[Path, Mapping[str, Any]]]) -> Group:
         tuple(str(cell["run_key"]) for _, cell in members),
         np.stack([table["nll"].to_numpy() for table in tables]),
         np.stack([table["included"].to_numpy() for table in tables]),
-        first["slice"].fillna("").to_numpy().astype(str),
+        first["slice"].where(first["kind"] != RANDOM).fillna("").to_numpy().astype(str),
     )
