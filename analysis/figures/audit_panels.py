@@ -1,4 +1,4 @@
-"""The panels of the figure on memorisation: against ε, against C, by slice, bounds beside claims."""
+"""The panels of the figure on memorisation: against ε, against C, bounds beside claims."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from analysis import style
 from analysis.audits import CHANCE, Audits
@@ -21,7 +22,8 @@ from analysis.wording import plain_number
 Looks = dict[str, Any]
 UNITS = {"exposure": "exposure, bits", "membership_auc": "area under ROC",
          "tpr_at_1pct": "true positives"}  # fmt: skip
-_TOP = {"membership_auc": 1.0, "tpr_at_1pct": 1.0}
+MOST = {"exposure": math.inf, "membership_auc": 1.0, "tpr_at_1pct": 1.0}
+"""The largest that a metric can be; the smallest is 0."""
 _BOUNDS = {"gradient": ("#7b3294", "^"), "canaries": ("#009e73", "o"),
            "membership": ("#e69f00", "s")}  # fmt: skip
 
@@ -43,15 +45,17 @@ def against_epsilon(
         shift = 1.035 ** (place - (len(shown) - 1) / 2)
         at = np.array(epsilons, float) * shift
         rows = found.reindex(best)
-        _marks(axes, at, rows, looks, line=True)
+        _marks(axes, at, rows, looks, MOST[audit.metric], line=True)
         base = found.reindex(list(audit.baselines[:1]))
-        _marks(axes, np.array([end * shift])[: len(base)], base, looks, line=False)
+        _marks(
+            axes, np.array([end * shift])[: len(base)], base, looks, MOST[audit.metric], line=False
+        )
         if len(base) and len(rows):
             ends = [rows["mean"].iloc[-1], base["mean"].iloc[0]]
             axes.plot([at[-1], end * shift], ends, color=looks["color"], linewidth=0.8,
                       linestyle=(0, (1, 1.6)), zorder=2)  # fmt: skip
     ticks = [*epsilons, *([end] if audit.baselines else [])]
-    axes.set(xscale="log", xlim=(min(ticks) / 1.5, max(ticks) * 1.5))
+    axes.set(xscale="log", xlim=(min(ticks) / 1.5, max(ticks) * 1.9))
     words = [plain_number(epsilon) for epsilon in epsilons] + ["∞\nnot private"]
     axes.set_xticks(ticks, words[: len(ticks)])
     axes.minorticks_off()
@@ -73,7 +77,7 @@ def against_norm(
         found = audit.found(column)
         shift = 1.035 ** (place - (len(shown) - 1) / 2)
         rows = found.reindex(list(line.conditions))
-        _marks(axes, np.array(line.norms) * shift, rows, looks, line=True)
+        _marks(axes, np.array(line.norms) * shift, rows, looks, MOST[audit.metric], line=True)
         for base in found.reindex(list(audit.baselines[:1]))["mean"].dropna():
             axes.axhline(base, color=looks["color"], linewidth=0.9, linestyle=looks["linestyle"],
                          alpha=0.55, gid="baseline")  # fmt: skip
@@ -88,22 +92,22 @@ def beside_claim(axes: Axes, found: pd.DataFrame, why: str) -> None:
     if found.empty:
         note(axes, why)
         return
-    epsilons = sorted({float(f"{value:.2g}") for value in found["epsilon"]})
-    top = 1.12 * max(found["epsilon"].max(), found["bound"].replace(math.inf, math.nan).max())
-    span = np.geomspace(epsilons[0] / 2, epsilons[-1] * 2, 60)
-    axes.plot(span, span, color=style.MUTED, linewidth=1, linestyle=(0, (4, 2)), gid="claim")
+    far = 1.12 * float(found["epsilon"].max())
+    top = max(far, 1.12 * found["bound"].replace(math.inf, math.nan).max())
+    axes.plot([0, far], [0, far], color=style.MUTED, linewidth=1, linestyle=(0, (4, 2)),
+              gid="claim")  # fmt: skip
     names = sorted(set(found["audit"]))
     for place, name in enumerate(names):
         own = found.loc[found["audit"] == name]
-        shift = 1.1 ** (place - (len(names) - 1) / 2)
+        shift = 0.018 * far * (place - (len(names) - 1) / 2)
         high = own["bound"].clip(upper=top)
-        axes.plot(own["epsilon"] * shift, high, markersize=3.4, markeredgewidth=0.7, alpha=0.8,
+        axes.plot(own["epsilon"] + shift, high, markersize=3.4, markeredgewidth=0.7, alpha=0.8,
                   gid=f"bound {name}", **bound_looks(name))  # fmt: skip
         refuted = own["refuted"].fillna(value=False).astype(bool)
-        axes.plot(own.loc[refuted, "epsilon"] * shift, high[refuted], linestyle="", marker="x",
+        axes.plot(own.loc[refuted, "epsilon"] + shift, high[refuted], linestyle="", marker="x",
                   color=style.TAIL, markersize=6, gid="refuted")  # fmt: skip
-    thresholds(axes, epsilons, right=1.6)
-    axes.set_ylim(-0.04 * top, top)
+    axes.set(xlim=(0, far), ylim=(-0.04 * top, top))
+    axes.xaxis.set_major_locator(MaxNLocator(5))
     label(axes, x="certified ε", y="audited lower bound on ε")
 
 
@@ -117,8 +121,11 @@ def _best(line: Line) -> int:
     return line.conditions[len(line.conditions) // 2] if line.best is None else line.best
 
 
-def _marks(axes: Axes, at: np.ndarray, rows: pd.DataFrame, looks: Looks, *, line: bool) -> None:
+def _marks(
+    axes: Axes, at: np.ndarray, rows: pd.DataFrame, looks: Looks, most: float, *, line: bool
+) -> None:
     mean, low, high = (rows[name].to_numpy(float) for name in ("mean", "lo", "hi"))
+    low, high = np.clip(low, 0, None), np.clip(high, None, most)
     some = np.isfinite(low) & np.isfinite(mean)
     axes.vlines(at[some], low[some], high[some], color=looks["color"], linewidth=1, zorder=2.5)
     style_ = looks["linestyle"] if line else ""
@@ -135,5 +142,5 @@ def _chance(axes: Axes, metric: str) -> None:
 def _limits(axes: Axes, metric: str) -> None:
     """Show what is there, with room, but no more than can be."""
     low, high = axes.get_ylim()
-    most = _TOP.get(metric, math.inf)
+    most = MOST[metric]
     axes.set_ylim(max(low, -0.02), min(high, most + 0.02))

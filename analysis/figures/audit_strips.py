@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 
 from analysis import style
 from analysis.audits import CHANCE, Audits, paired_fall
+from analysis.figures.audit_panels import MOST as LARGEST
 from analysis.figures.audit_panels import UNITS
 from analysis.figures.marks import estimates, offsets
 from analysis.figures.sheet import label, note
@@ -76,5 +77,6 @@ def leaked(
     for (condition, looks, name), shift in zip(marks, offsets(len(marks)), strict=True):
         rows = [found[column].reindex([condition]).iloc[0] for column in slices.columns]
         mean, low, high = (np.array([row[x] for row in rows]) for x in ("mean", "lo", "hi"))
-        estimates(axes, slices.at + shift, mean, (low, high), looks, name)
+        ends = np.clip(low, 0, None), np.clip(high, None, LARGEST[audit.metric])
+        estimates(axes, slices.at + shift, mean, ends, looks, name)
     label(axes, y=UNITS[audit.metric])

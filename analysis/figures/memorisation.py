@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -193,9 +192,10 @@ def _caption(shown: _Shown, slices: SliceAxis) -> str:
         " test examples)" if at else "",
         common_words.at_most(found[0].at(found[0].epsilon), MOST) if found else "",
         "Exposure: log2 of the references, minus log2 of a canary’s rank among them, mean over the"
-        f" included canaries; nothing remembered: {CHANCE['exposure']:.2f}" if shown.exposure else "",
+        f" included canaries; nothing remembered: {CHANCE['exposure']:.2f}"
+        if shown.exposure else "",
         "Attack: area under the ROC curve of a threshold on the loss" if shown.area else "",
-        "f: a mark a run; lower bounds at 95 % that assume no shape; dashed: as much as is certified;"
+        "f: a mark a run; lower bounds at 95 % for any mechanism; dashed: as much as is certified;"
         " ×: refuted" if len(shown.bounds) else "",
         common_words.seeds(shown.cells, conditions, f"Bars: {common_words.STUDENT},"),
         slices.words,

@@ -88,17 +88,18 @@ class _Measured:
 
     def fell(self, before: np.ndarray, after: np.ndarray) -> str:
         """Return from what to what it fell, or rose."""
-        shown = bits if self.metric == _EXPOSURE else share
         verb = "fell" if after.mean() <= before.mean() else "rose"
-        return f"{verb} from {shown(float(before.mean()))} to {shown(float(after.mean()))}"
+        start, end = float(before.mean()), float(after.mean())
+        if self.metric == _EXPOSURE:
+            return f"{verb} from {start:.1f} to {bits(end)}"
+        return f"{verb} from {share(start)} to {share(end)}"
 
 
 def _finding(source: Outcomes, line: Line, best: int, one: _Measured) -> Finding:
     whole = one.column.kind == "all"
-    paid = "" if whole else _paid(source, one)
 
     def words(effect: Estimate) -> str:
-        told = _of_all(one, effect) if whole else f"{paid}{_of_part(one, effect)}"
+        told = _of_all(one, effect) if whole else f"{_paid(source, one)}{_of_part(one, effect)}"
         return (
             f"{at(line.epsilon)}, {of_line(line, best)}: {told} ({effect.seeds} seeds, n = {one.n}"
             " records a run; diagnostic, not private; for other seeds and coins on the same"
@@ -121,7 +122,7 @@ def _of_all(one: _Measured, effect: Estimate) -> str:
     chance = bits(CHANCE[_EXPOSURE]) if one.metric == _EXPOSURE else share(CHANCE[_AREA])
     less = "less" if effect.mean >= 0 else "more"
     return (
-        f"{what} {one.fell(one.before, one.after)} against no privacy, {one.size(effect.mean)}"
+        f"{what} {one.fell(one.before, one.after)} by privacy, {one.size(effect.mean)}"
         f" {one.ends(effect)} {less}; a model that remembers nobody shows {chance}"
     )
 
@@ -131,7 +132,7 @@ def _of_part(one: _Measured, effect: Estimate) -> str:
         else "the area of an attack on its members"  # fmt: skip
     more = "more" if effect.mean >= 0 else "less"
     return (
-        f"{what} {one.fell(one.before, one.after)}, that of all others’"
+        f"{what} {one.fell(one.before, one.after)}, that of all other slices’"
         f" {one.fell(one.others_before, one.others_after)}: it was protected by"
         f" {one.size(effect.mean)} {one.ends(effect)} {more}"
     )

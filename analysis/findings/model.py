@@ -17,7 +17,7 @@ KINDS = {
     "rule": "one rule against another on a slice, each at the C that validation chose",
     "threshold": "the largest C of a rule against its smallest",
     "memorisation": "exposure of canaries, or the area of an attack on members, falls from the"
-    " baseline; and of a slice more or less than of all other records with a coin",
+    " baseline; and of a slice more or less than of all other slices",
     "calibration": "confidence above accuracy on a slice, beyond that of the baseline",
 }
 

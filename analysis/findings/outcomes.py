@@ -97,11 +97,9 @@ class Outcomes:
 
     def coins(self, metric: str, keys: Sequence[str], column: SliceColumn) -> int:
         """Return of how many records a slice's audited metric is, the mean over runs."""
-        table = self.cells.table
-        rows = table.loc[(table["split"] == schema.AUDIT_SPLIT) & (table["metric"] == metric), :]
-        rows = rows.loc[(rows["slice_kind"] == column.kind) & (rows["slice"] == column.name), :]
-        own = rows.loc[rows["run_key"].isin(list(keys)), "n"]
-        return round(float(own.mean())) if len(own) else 0
+        found = [self._coins.get((metric, key, column.kind, column.name)) for key in keys]
+        known = [count for count in found if count is not None]
+        return round(sum(known) / len(known)) if known else 0
 
     def draws(self, keys: Sequence[str], column: SliceColumn) -> int:
         """Return how often a run drew units of a slice, the mean over runs."""
@@ -189,6 +187,14 @@ class Outcomes:
         table = self.cells.table
         rows = table.loc[table["metric"] == "kept", ["run_key", "slice_kind", "slice", "n"]]
         return {(str(key), str(kind), str(name)): int(n) for key, kind, name, n in rows.to_numpy()}
+
+    @cached_property
+    def _coins(self) -> dict[tuple[str, str, str, str], int]:
+        table = self.cells.table
+        names = ["metric", "run_key", "slice_kind", "slice", "n"]
+        rows = table.loc[table["split"] == schema.AUDIT_SPLIT, names]
+        return {(str(m), str(key), str(kind), str(name)): int(n)
+                for m, key, kind, name, n in rows.to_numpy()}  # fmt: skip
 
     @cached_property
     def _audits(self) -> dict[str, str]:
