@@ -56,11 +56,11 @@ def against_epsilon(
                       linestyle=(0, (1, 1.6)), zorder=2)  # fmt: skip
     ticks = [*epsilons, *([end] if audit.baselines else [])]
     axes.set(xscale="log", xlim=(min(ticks) / 1.5, max(ticks) * 1.9))
-    words = [plain_number(epsilon) for epsilon in epsilons] + ["∞\nnot private"]
+    words = [plain_number(epsilon) for epsilon in epsilons] + ["∞"]
     axes.set_xticks(ticks, words[: len(ticks)])
     axes.minorticks_off()
     _limits(axes, audit.metric)
-    label(axes, x="ε" if epsilons else "", y=UNITS[audit.metric])
+    label(axes, x="ε (∞: not private)", y=UNITS[audit.metric])
 
 
 def against_norm(
@@ -83,7 +83,7 @@ def against_norm(
                          alpha=0.55, gid="baseline")  # fmt: skip
     thresholds(axes, line.norms)
     _limits(axes, audit.metric)
-    label(axes, x="clipping threshold C (norm)", y=UNITS[audit.metric])
+    label(axes, x="threshold C", y=UNITS[audit.metric])
 
 
 def beside_claim(axes: Axes, found: pd.DataFrame, why: str) -> None:
@@ -108,7 +108,7 @@ def beside_claim(axes: Axes, found: pd.DataFrame, why: str) -> None:
                   color=style.TAIL, markersize=6, gid="refuted")  # fmt: skip
     axes.set(xlim=(0, far), ylim=(-0.04 * top, top))
     axes.xaxis.set_major_locator(MaxNLocator(5))
-    label(axes, x="certified ε", y="audited lower bound on ε")
+    label(axes, x="certified ε", y="audited lower bound")
 
 
 def bound_looks(name: str) -> Looks:

@@ -32,10 +32,10 @@ from analysis.lines import Family, family
 from analysis.slices import SliceColumn
 from analysis.wording import epsilon_text
 
-_LEFT, _STEP, _PANEL, _STRIP = 0.5, 2.38, (1.85, 1.45), 0.95
+_LEFT, _STEP, _PANEL, _STRIP = 0.5, 1.77, (1.26, 1.4), 0.95
 _NO_CANARIES = "no cell was trained with audit=canaries"
+_NO_MEMBERS = "no cell was trained with audit=membership"
 _NO_COINS = "no cell was trained with audit=membership or audit=canaries"
-_NO_NORMS = "these cells have no thresholds C to compare"
 _NO_BOUNDS = "no private cell has an audited bound"
 _TOO_FEW = "1 % of the records without membership are too few to say"
 _NO_AUDIT = "No cell has an audit (audit=canaries, audit=membership, audit=gradient)"
@@ -44,14 +44,14 @@ _NO_AUDIT = "No cell has an audit (audit=canaries, audit=membership, audit=gradi
 def figure(table: pd.DataFrame | Family) -> Figure:
     """Draw exposure, membership inference and audited bounds of cells of one family.
 
-    Exposure is that of ``audit=canaries``; attacks are on the members of ``audit=membership`` where
-    there is one, else on the canaries.
+    Exposure is that of ``audit=canaries``, whose attacks are shown beside those on the members of
+    ``audit=membership``.
     """
     with style.drawing():
         shown = _Shown.of(family(table))
         slices = slice_axis(shown.slices, WIDE - _LEFT - 0.1)
         top = legend_height(shown.entries) + 0.3
-        second = top + _PANEL[1] + 0.8
+        second = top + _PANEL[1] + 0.66
         third = second + _PANEL[1] + 0.55
         strips = third + legend_height(shown.rules) + 0.4
         apart = _STRIP + 0.45
@@ -69,7 +69,8 @@ class _Shown:
 
     cells: Family
     exposure: Audits | None
-    area: Audits | None
+    canaries: Audits | None
+    members: Audits | None
     rate: Audits | None
     bounds: pd.DataFrame
     kinds: tuple[tuple[SliceColumn, Looks], ...]
@@ -83,8 +84,9 @@ class _Shown:
         kinds = [one for one in kinds if exposure is not None and exposure.n(one)]
         return cls(
             cells, exposure,
-            audits(cells, "membership_auc", "membership", "canaries"),
-            audits(cells, "tpr_at_1pct", "membership", "canaries"),
+            audits(cells, "membership_auc", "canaries"),
+            audits(cells, "membership_auc", "membership"),
+            audits(cells, "tpr_at_1pct", "canaries", "membership"),
             bounds(cells),
             tuple((one, _looks(_KINDS[i % 3], one)) for i, one in enumerate(kinds)),
             tuple((one, _looks(_PARTS[i % 4], one)) for i, one in enumerate(parts(columns))),
@@ -95,10 +97,9 @@ class _Shown:
         return [column for column in self.cells.columns if column.kind != schema.CANARY]
 
     @property
-    def attacked(self) -> str:
-        """Whom the attack is on."""
-        names = {"membership": "members", "canaries": "canaries"}
-        return "" if self.area is None else names[self.area.name]
+    def area(self) -> Audits | None:
+        """The attack of the strips: on members where there are some, else on canaries."""
+        return self.members or self.canaries
 
     @property
     def names(self) -> list[str]:
@@ -124,6 +125,7 @@ class _Shown:
         return found
 
 
+_WHOM = {"canaries": "canaries", "membership": "members"}
 _CHANCE = {"color": style.MUTED, "linestyle": (0, (1, 1.5)), "marker": ""}
 _KINDS = (("#7b3294", "^", "-"), ("#e69f00", "v", (0, (5, 1.5))), ("#009e73", "P", (0, (2, 1))))
 _PARTS = (
@@ -138,19 +140,20 @@ def _looks(of: tuple[str, str, object], column: SliceColumn) -> Looks:
 
 
 def _panels(drawn: style.Page, shown: _Shown, top: float, second: float) -> None:
-    at = [(_LEFT + column * _STEP, row) for row in (top, second) for column in range(3)]
-    of = f", {shown.attacked}" if shown.attacked else ""
+    at = [(_LEFT + column * _STEP, row) for row in (top, second) for column in range(4)]
     titles = (
-        "a  Exposure against ε", f"b  Attack against ε{of}", "c  Found at 1 % false alarms",
-        "d  Exposure against C", f"e  Attack against C{of}", "f  Audited against certified ε",
+        "a  Exposure", "b  Attack, canaries", "c  Attack, members", "d  Found at 1 %",
+        "e  Exposure", "f  Attack, canaries", "g  Attack, members", "h  Bound and claim",
     )  # fmt: skip
     axes = [panel(drawn, corner, _PANEL, title) for corner, title in zip(at, titles, strict=True)]
     against_epsilon(axes[0], shown.exposure, shown.kinds, _NO_CANARIES)
-    against_epsilon(axes[1], shown.area, shown.parts, _NO_COINS)
-    against_epsilon(axes[2], shown.rate, shown.parts, _TOO_FEW)
-    against_norm(axes[3], shown.exposure, shown.parts, _NO_NORMS)
-    against_norm(axes[4], shown.area, shown.parts, _NO_NORMS)
-    beside_claim(axes[5], shown.bounds, _NO_BOUNDS)
+    against_epsilon(axes[1], shown.canaries, shown.kinds, _NO_CANARIES)
+    against_epsilon(axes[2], shown.members, shown.parts, _NO_MEMBERS)
+    against_epsilon(axes[3], shown.rate, shown.parts, _TOO_FEW)
+    against_norm(axes[4], shown.exposure, shown.parts, _NO_CANARIES)
+    against_norm(axes[5], shown.canaries, shown.parts, _NO_CANARIES)
+    against_norm(axes[6], shown.members, shown.parts, _NO_MEMBERS)
+    beside_claim(axes[7], shown.bounds, _NO_BOUNDS)
 
 
 def _strips(
@@ -159,11 +162,11 @@ def _strips(
     top, apart = where
     axes = [panel(drawn, (_LEFT, top + place * apart), (slices.inches, _STRIP))
             for place in range(3)]  # fmt: skip
-    of = f" ({shown.attacked})" if shown.attacked else ""
+    of = "" if shown.area is None else f" ({_WHOM[shown.area.name]})"
     for one, title in zip(axes, (
-        "g  Who paid: recall lost against the baseline of the same seed",
-        "h  Was it protected more: exposure of its canaries",
-        f"i  Was it protected more: attack on its records{of}",
+        "i  Who paid: recall lost against the baseline of the same seed",
+        "j  Was it protected more: exposure of its canaries",
+        f"k  Was it protected more: attack on its records{of}",
     ), strict=True):  # fmt: skip
         write_title(one, title, 13)
     lost(axes[0], shown.exposure or shown.area, slices, shown.names)
@@ -176,26 +179,28 @@ def _words(name: str) -> str:
 
 
 def _caption(shown: _Shown, slices: SliceAxis) -> str:
-    found = [one for one in (shown.exposure, shown.area) if one is not None]
+    found = [one for one in (shown.exposure or shown.canaries, shown.members) if one is not None]
     conditions = [c for one in found for line in one.lines for c in line.conditions]
     conditions += [base for one in found for base in one.baselines[:1]]
     lead = next((one.lead for one in found if one.lead), "")
     at = " and ".join(dict.fromkeys(
         epsilon_text(one.epsilon) for one in found if one.lines))  # fmt: skip
+    rate = "" if shown.rate is None else f", {_WHOM[shown.rate.name]}"
     own = [
         "Raw scores of records with a coin: diagnostic, not private" if found else _NO_AUDIT,
         left_out(shown.cells),
-        f"a–c: {lead}, of every ε the C with the best validation accuracy; hollow: the baseline"
+        f"a–d: {lead}, of every ε the C with the best validation accuracy; hollow: the baseline"
         if lead else "",
-        f"d, e: {lead} at {at}; level lines: the baseline" if lead else "",
-        f"g–i: at {at}, every rule at that C; n: records of the mean run that carry the mark (g:"
+        f"e–g: {lead} at {at}; level lines: the baseline" if lead else "",
+        f"i–k: at {at}, every rule at that C; n: records of the mean run that carry the mark (i:"
         " test examples)" if at else "",
         common_words.at_most(found[0].at(found[0].epsilon), MOST) if found else "",
         "Exposure: log2 of the references, minus log2 of a canary’s rank among them, mean over the"
-        f" included canaries; nothing remembered: {CHANCE['exposure']:.2f}"
-        if shown.exposure else "",
-        "Attack: area under the ROC curve of a threshold on the loss" if shown.area else "",
-        "f: a mark a run; lower bounds at 95 % for any mechanism; dashed: as much as is certified;"
+        " included canaries (of slices: without random inputs); nothing remembered:"
+        f" {CHANCE['exposure']:.2f}" if shown.exposure else "",
+        "Attack: area under the ROC curve of a threshold on the loss; d: members found at 1 % of"
+        f" false alarms{rate}, of slices with enough records" if shown.area else "",
+        "h: a mark a run; lower bounds at 95 % for any mechanism; dashed: as much as is certified;"
         " ×: refuted" if len(shown.bounds) else "",
         common_words.seeds(shown.cells, conditions, f"Bars: {common_words.STUDENT},"),
         slices.words,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.audits import CHANCE
-from analysis.findings.model import Finding, shared
+from analysis.findings.model import Finding
 from analysis.findings.outcomes import Outcomes, Runs
 from analysis.findings.phrases import at, bits, of_line, of_slice, points, share
 from analysis.findings.statistics import Estimate, over_seeds
@@ -32,7 +32,8 @@ def memorisations(source: Outcomes) -> list[Finding]:
     same seed; and of every slice that fall minus that of all other records with a coin.
 
     Over seeds, which flip the coins anew. Neither a mean nor an area is biased by the number of
-    records, so that slices of unequal size compare.
+    records, so that slices of unequal size compare. Rules do not share their variance over seeds:
+    it is mostly that of the one baseline, and theirs would be counted as if it were each one's own.
     """
     found: list[Finding] = []
     for line, best in source.lines:
@@ -42,7 +43,7 @@ def memorisations(source: Outcomes) -> list[Finding]:
             measured = _Measured.of(source, str(metric), runs, column)
             if measured is not None:
                 found.append(_finding(source, line, best, measured))
-    return shared(found)
+    return found
 
 
 @dataclass(frozen=True)
