@@ -72,7 +72,9 @@ class Audits:
 
     def found(self, column: SliceColumn) -> pd.DataFrame:
         """Return mean, sd, seeds, lo and hi over the seeds of every condition, for one slice."""
-        return over_conditions(self._of(column).set_index("run_key")["value"], self.cells.named)
+        rows = self._of(column)
+        values = pd.Series(rows["value"].to_numpy(float), index=list(rows["run_key"]))
+        return over_conditions(values, self.cells.named)
 
     def n(self, column: SliceColumn, conditions: Sequence[int] = ()) -> int:
         """Return how many records carry a slice's value, the mean over runs: all of them, or those
@@ -81,8 +83,8 @@ class Audits:
         rows = self._of(column)
         if conditions:
             rows = rows.loc[rows["run_key"].isin(self.cells.keys(list(conditions))), :]
-        found = rows["n"]
-        return round(float(found.mean())) if len(found) else 0
+        found = rows["n"].to_numpy(float)
+        return round(float(np.mean(found))) if len(found) else 0
 
     def _of(self, column: SliceColumn) -> pd.DataFrame:
         chosen = (self.rows["slice_kind"] == column.kind) & (self.rows["slice"] == column.name)
@@ -128,7 +130,7 @@ def parts(columns: Sequence[SliceColumn]) -> list[SliceColumn]:
 def left_out(cells: Family) -> str:
     """Return how many cells have no audit and are not drawn; empty where all have one."""
     runs = cells.table.drop_duplicates("run_key")
-    without = int(runs["audit"].isna().sum()) if "audit" in runs else len(runs)
+    without = list(runs["audit"].isna()).count(True) if "audit" in runs else len(runs)
     if not without:
         return ""
     return f"{without} of {len(runs)} cells have no audit and are left out"

@@ -92,8 +92,9 @@ def beside_claim(axes: Axes, found: pd.DataFrame, why: str) -> None:
     if found.empty:
         note(axes, why)
         return
-    far = 1.12 * float(found["epsilon"].max())
-    top = max(far, 1.12 * found["bound"].replace(math.inf, math.nan).max())
+    known = found["bound"].to_numpy(float)
+    far = 1.12 * float(np.max(found["epsilon"].to_numpy(float)))
+    top = max(far, 1.12 * float(np.max(known[np.isfinite(known)], initial=0.0)))
     axes.plot([0, far], [0, far], color=style.MUTED, linewidth=1, linestyle=(0, (4, 2)),
               gid="claim")  # fmt: skip
     names = sorted(set(found["audit"]))
