@@ -53,6 +53,7 @@ What is written, below the output folder:
     utility         mean and tail, down the ladder of ε; accountants compared
     updates         bias and noise of the update, over training and against C
     stability       spread over seeds, and churn
+    memorisation    exposure, attacks and audited bounds, where cells have an audit
   findings.md       what the cells carry: sentences with their tests; advice
   findings.csv      every test, claimed or not
   atlas.html        the same to explore, and the lab: one file that needs no network

@@ -10,9 +10,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis import run_files
+from analysis.audits import audited
 from analysis.figures import (
     attribution,
     calibration,
+    memorisation,
     norms,
     stability,
     tail_curves,
@@ -33,6 +35,7 @@ class Drawn:
 _OF_TABLE: dict[str, Callable[[Family], Figure]] = {
     "tail_curves": tail_curves.figure,
     "attribution": attribution.figure,
+    "memorisation": memorisation.figure,
 }
 _OF_FILES = {
     "norms": norms,
@@ -48,7 +51,10 @@ _READ = {
     "gradients": run_files.gradients,
 }
 
-FIGURES = ("norms", "tail_curves", "attribution", "calibration", "utility", "updates", "stability")
+FIGURES = (
+    *("norms", "tail_curves", "attribution", "calibration", "utility", "updates", "stability"),
+    "memorisation",
+)
 """Every figure but the map, in the order in which they are read."""
 
 
@@ -56,10 +62,12 @@ def figures(table: pd.DataFrame, runs: Path, names: Iterable[str] = FIGURES) -> 
     """Draw the figures ``names`` of cells that agree in data, model, slices and owners.
 
     ``runs`` holds the folders of the runs; of their larger files only those are read that a figure
-    wants. A file that is missing is said in the figure.
+    wants. A file that is missing is said in the figure. Without an audit there is no memorisation.
     """
     cells = family(table)  # once for all of them: of many cells it takes a second
     for name in names:
+        if name == "memorisation" and not audited(cells.table):
+            continue
         if name in _OF_TABLE:
             yield Drawn(name, _OF_TABLE[name](cells))
             continue

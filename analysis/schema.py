@@ -43,12 +43,16 @@ METRICS_OF_TRAINING = ("clip_fraction", "kept")
 METRICS_OF_AUDIT = (
     "exposure",
     "exposure_extrapolated",
+    "exposure_gap",
     "membership_auc",
+    "membership_auc_gap",
     "tpr_at_1pct",
     "tpr_at_01pct",
 )
 """Exposure in bits, mean over the included canaries; area under the ROC curve of a threshold on the
-loss, and its true positive rate at 1 % and at 0.1 % false positives."""
+loss, and its true positive rate at 1 % and at 0.1 % false positives. A gap is a slice's value minus
+that of all other records with a coin that are of a slice (random inputs are of none), with the
+interval of that difference."""
 
 LOOK = "look"
 """Accuracy on the validation split as decisions during training saw it, at the step of each look:

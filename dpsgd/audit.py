@@ -92,7 +92,20 @@ def _print_runs(console: Console, cells: Sequence[dict[str, Any]]) -> None:
 
 def _print_attacks(console: Console, rows: Sequence[dict[str, Any]]) -> None:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    columns = ("runs of", "seeds", "slice", "n", "attack", "AUC", "95 %", "TPR at\n1 %", ".1 %")
+    columns = (
+        "runs of",
+        "seeds",
+        "slice",
+        "n",
+        "attack",
+        "AUC",
+        "95 %",
+        "TPR at\n1 %",
+        ".1 %",
+        "AUC −\nothers’",
+        "95 %",
+        "p",
+    )
     for name in columns:
         left = name in ("runs of", "slice", "attack")
         table.add_column(name, justify="left" if left else "right", vertical="bottom")
@@ -105,11 +118,14 @@ def _print_attacks(console: Console, rows: Sequence[dict[str, Any]]) -> None:
             *(str(value) for value in values), _shown(area["value"]),
             f"{_shown(area['lo'])}–{_shown(area['hi'])}",
             _shown(by.loc["tpr_at_1pct", "value"]), _shown(by.loc["tpr_at_01pct", "value"]),
+            *_against_others(by),
         )  # fmt: skip
     console.print(table)
     console.print(
         "TPR: true positive rate at that false positive rate; –: too few examples to say. LiRA "
-        f"needs {FEWEST} runs that differ in their seed alone"
+        f"needs {FEWEST} runs that differ in their seed alone. AUC − others’: minus that of all "
+        "other examples of these runs; interval and p, of no difference, hold for slices of any "
+        "size, and are not corrected for how many slices there are"
     )
 
 
@@ -134,6 +150,14 @@ def _print_together(console: Console, found: Sequence[Tested]) -> None:
         "half of the seeds, counted on the others. μ, and the last bound, assume a trade-off curve "
         "of Gaussian shape. Few runs bound little: 25 of each kind without a mistake say 1.8"
     )
+
+
+def _against_others(by: pd.DataFrame) -> tuple[str, str, str]:
+    if "membership_auc_gap" not in by.index:
+        return "", "", ""
+    gap = by.loc["membership_auc_gap"]
+    p = "–" if pd.isna(gap["p"]) else f"{gap['p']:.1g}" if gap["p"] >= 1e-4 else "<1e-4"
+    return f"{gap['value']:+.3f}", f"{gap['lo']:+.3f}–{gap['hi']:+.3f}", p
 
 
 def _bound(value: float | None) -> str:

@@ -20,7 +20,8 @@ def evidence(parts: Sequence[tuple[Family, Sequence[Finding], Sequence[Finding]]
     """Return the columns of ``COLUMNS``; ``parts`` are families with their tests and told claims.
 
     ``number`` is that of the sentence, counted through all families; empty for the others.
-    ``value``, ``reference`` and ``difference`` are shares; ``over`` whom the interval speaks for.
+    ``value``, ``reference`` and ``difference`` are shares, of exposure bits; ``over`` whom the
+    interval speaks for.
     """
     rows: list[dict[str, object]] = []
     before = 0

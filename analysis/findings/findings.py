@@ -12,6 +12,7 @@ from analysis.findings.attributions import attributions
 from analysis.findings.calibrations import calibrations
 from analysis.findings.erasure import erasures
 from analysis.findings.gradients import gradients
+from analysis.findings.memorisation import memorisations
 from analysis.findings.model import Finding
 from analysis.findings.outcomes import Outcomes
 from analysis.findings.rivals import rules, thresholds
@@ -20,7 +21,7 @@ from analysis.lines import Family, family
 
 MOST = 12
 _OF_KIND = 3
-_KINDS = (erasures, gradients, attributions, rules, thresholds, calibrations)
+_KINDS = (erasures, gradients, attributions, rules, thresholds, calibrations, memorisations)
 
 
 def findings(table: pd.DataFrame | Family, predictions: pd.DataFrame) -> list[Finding]:

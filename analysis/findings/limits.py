@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from analysis.findings.model import KINDS, Finding
-from analysis.findings.phrases import at, interval, of_slice, points
+from analysis.findings.phrases import at, bits, interval, of_slice, points
 from analysis.findings.statistics import FEWEST, flip_seeds, seeds_needed
 from analysis.lettering import one_line
 from analysis.lines import Family
@@ -67,9 +67,13 @@ def _largest(kind: str, own: Sequence[Finding], tests: int) -> str:
     )
     unit = "%" if kind == "gradient" else ""
     size = f"{abs(100 * test.effect.mean):.0f} %" if unit else points(test.effect.mean)
+    ends = interval(test.effect)
+    if test.unit == "bits":
+        size = bits(test.effect.mean)
+        ends = f"[{test.effect.lo:.1f}, {test.effect.hi:.1f}]".replace("-", "−")
     against = f" ({test.against})" if kind == "attribution" else f" against {test.against}"
     return (
         f"Not told apart, {kind}: {len(own)} of the tests. The largest difference among them:"
         f" {at(test.epsilon)[0].lower()}{at(test.epsilon)[1:]}, {test.subject}{against},"
-        f" {of_slice(test.slice)}: {size} {interval(test.effect)}, q = {test.q:.3f}; {more}."
+        f" {of_slice(test.slice)}: {size} {ends}, q = {test.q:.3f}; {more}."
     )

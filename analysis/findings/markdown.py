@@ -68,7 +68,8 @@ def method(tests: int, seeds: int) -> list[str]:
         " recall without predictions.",
         "- **Few seeds.** The variance over seeds is shared by the tests of one kind on one slice:"
         " each takes the larger of its own and the mean of all, with fewer degrees of freedom for"
-        " the runs they share. With one seed nothing is tested. The seeds that are said to be"
+        " the runs they share (not of memorisation, where most of it is the one baseline's)."
+        " With one seed nothing is tested. The seeds that are said to be"
         f" needed would pass at {LEVEL:g} divided by the number of tests, with mean and"
         " spread unchanged.",
         f"- **Why Student's t.** A sign-flip test over {seeds} seeds cannot go below p ="

@@ -16,13 +16,19 @@ KINDS = {
     "attribution": "what clipping, noise and both together take of a slice's recall",
     "rule": "one rule against another on a slice, each at the C that validation chose",
     "threshold": "the largest C of a rule against its smallest",
+    "memorisation": "exposure of canaries, or the area of an attack on members, falls from the"
+    " baseline; and of a slice more or less than of all other slices",
     "calibration": "confidence above accuracy on a slice, beyond that of the baseline",
 }
 
 
+_BITS = 10.0
+
+
 @dataclass(frozen=True)
 class Finding:
-    """One test. ``effect`` is in shares (0.1 is ten points); ``q`` its p corrected for all tests.
+    """One test. ``effect`` is in shares (0.1 is ten points), or in ``unit`` bits; ``q`` its p
+    corrected for all tests.
 
     ``subject`` and ``against`` name what is compared; ``measure`` what is measured; ``n``
     counts the slice: test examples, or of kept the draws of a run; ``value`` and ``reference`` are
@@ -43,6 +49,7 @@ class Finding:
     words: Callable[[Estimate], str]
     wanted: bool
     runs: tuple[str, ...]
+    unit: str = "points"
     q: float = math.nan
 
     @property
@@ -57,8 +64,11 @@ class Finding:
 
     @property
     def strength(self) -> float:
-        """How far the end of the interval that is nearer to 0 is from it."""
-        ends = (abs(self.effect.lo), abs(self.effect.hi))
+        """How far the end of the interval that is nearer to 0 is from it; ten bits, about what a
+        thousand references can show, weigh as much as a share of 1.
+        """
+        most = _BITS if self.unit == "bits" else 1.0
+        ends = (abs(self.effect.lo) / most, abs(self.effect.hi) / most)
         return min(ends) if math.isfinite(sum(ends)) else 0.0
 
     def corrected(self, q: float) -> Finding:

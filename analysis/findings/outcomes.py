@@ -85,6 +85,22 @@ class Outcomes:
         splits = ("train", schema.PROBE) if training else ("test",)
         return _mean(self.by_metric(metric, *splits).of(keys)[:, self._place(column)])
 
+    def audit(self, keys: Sequence[str]) -> str:
+        """Return the audit that all of some runs have; empty where they have none."""
+        found = {self._audits.get(key, "") for key in keys}
+        return found.pop() if len(found) == 1 else ""
+
+    def audited(self, metric: str, keys: Sequence[str], column: SliceColumn) -> np.ndarray:
+        """Return what the audits of runs say of a slice, ``[keys]``; NaN where they do not."""
+        rows = self.by_metric(metric, schema.AUDIT_SPLIT)
+        return rows.of(keys)[:, self._place(column)]
+
+    def coins(self, metric: str, keys: Sequence[str], column: SliceColumn) -> int:
+        """Return of how many records a slice's audited metric is, the mean over runs."""
+        found = [self._coins.get((metric, key, column.kind, column.name)) for key in keys]
+        known = [count for count in found if count is not None]
+        return round(sum(known) / len(known)) if known else 0
+
     def draws(self, keys: Sequence[str], column: SliceColumn) -> int:
         """Return how often a run drew units of a slice, the mean over runs."""
         found = [self._draws.get((key, column.kind, column.name)) for key in keys]
@@ -171,6 +187,24 @@ class Outcomes:
         table = self.cells.table
         rows = table.loc[table["metric"] == "kept", ["run_key", "slice_kind", "slice", "n"]]
         return {(str(key), str(kind), str(name)): int(n) for key, kind, name, n in rows.to_numpy()}
+
+    @cached_property
+    def _coins(self) -> dict[tuple[str, str, str, str], int]:
+        table = self.cells.table
+        names = ["metric", "run_key", "slice_kind", "slice", "n"]
+        rows = table.loc[table["split"] == schema.AUDIT_SPLIT, names]
+        return {(str(m), str(key), str(kind), str(name)): int(n)
+                for m, key, kind, name, n in rows.to_numpy()}  # fmt: skip
+
+    @cached_property
+    def _audits(self) -> dict[str, str]:
+        runs = self.cells.table.drop_duplicates("run_key")
+        if "audit" not in runs:
+            return {}
+        runs = runs.loc[runs["audit"].notna(), :]
+        return {
+            str(key): str(name) for key, name in zip(runs["run_key"], runs["audit"], strict=True)
+        }
 
     @cached_property
     def _releases(self) -> dict[str, str]:

@@ -51,6 +51,11 @@ def points(value: float) -> str:
     return f"{abs(100 * value):.0f} {'point' if round(abs(100 * value)) == 1 else 'points'}"
 
 
+def bits(value: float) -> str:
+    """Return an exposure, or a difference of two, in bits without sign."""
+    return f"{abs(value):.1f} bits"
+
+
 def interval(effect: Estimate) -> str:
     """Return the 95 % interval of a difference in points, turned so that the difference is > 0."""
     low, high = sorted(math.copysign(1, effect.mean) * end for end in (effect.lo, effect.hi))

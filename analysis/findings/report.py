@@ -110,7 +110,8 @@ def _setting(cells: Family) -> str:
         sentences.learning_rate(runs),
         sentences.tested(cells.table),
         "The baseline has a learning rate of its own: what another one does counts as a fall",
-        "Intervals of differences are in percentage points, or in per cent of what all keep",
+        "Intervals of differences are in percentage points, of gradients in per cent of what all"
+        " keep, of exposures in bits",
     ])  # fmt: skip
 
 

@@ -16,13 +16,14 @@ Flags = NDArray[np.bool_]
 Integers = NDArray[np.int64]
 
 LEAST_SPREAD = 1e-6
+LEAST_LOSS = 1e-300
 
 
 def logit_scores(nll: Floats) -> Floats:
     """Return ln(p/(1 − p)) of probabilities p = e^−``nll``: near normal over models (Carlini et
     al., "Membership inference attacks from first principles", IEEE S&P 2022, section IV-B).
     """
-    nll = np.maximum(np.asarray(nll, np.float64), 1e-12)
+    nll = np.maximum(np.asarray(nll, np.float64), LEAST_LOSS)
     return -nll - np.log(-np.expm1(-nll))
 
 
@@ -73,27 +74,37 @@ def auc(scores: Floats, member: Flags, cluster: Integers | None = None) -> Rate:
     each is one, which is DeLong's (Biometrics 1988). All ``[n]``. NaN without two of either kind.
     """
     known = ~np.isnan(scores)
-    inside, outside = scores[known & member], scores[known & ~member]
-    m, n = len(inside), len(outside)
-    if min(m, n) < 2:
+    inside = member[known]
+    if min(inside.sum(), (~inside).sum()) < 2:
         return NO_RATE
-    ranks = stats.rankdata(np.concatenate([inside, outside]))
-    above = (ranks[:m] - stats.rankdata(inside)) / n
-    below = 1 - (ranks[m:] - stats.rankdata(outside)) / m
-    area = float(above.mean())
-    names = np.arange(len(scores)) if cluster is None else cluster
-    which, place = np.unique(names[known], return_inverse=True)
-    of_members = place[member[known]]
-    of_others = place[~member[known]]
-    # How far each cluster's members, and its others, lie from what the area says of so many.
-    first = np.bincount(of_members, above - area, len(which)) / m
-    second = np.bincount(of_others, below - area, len(which)) / n
-    variance = float(((first + second) ** 2).sum())
+    names = None if cluster is None else cluster[known]
+    area, variance = placements(scores[known], inside, names)
     if area in (0.0, 1.0) or variance == 0:
         return Rate(area, float("nan"), float("nan"))
     half = stats.norm.ppf(0.975) * variance**0.5 / (area * (1 - area))
     centre = special.logit(area)
     return Rate(area, float(special.expit(centre - half)), float(special.expit(centre + half)))
+
+
+def placements(
+    scores: Floats, member: Flags, cluster: Integers | None = None
+) -> tuple[float, float]:
+    """Return the area under the ROC curve and its variance by Obuchowski (ibid.); all ``[n]``.
+
+    There must be a member and another; no score may be NaN.
+    """
+    inside, outside = scores[member], scores[~member]
+    m, n = len(inside), len(outside)
+    ranks = stats.rankdata(np.concatenate([inside, outside]))
+    above = (ranks[:m] - stats.rankdata(inside)) / n
+    below = 1 - (ranks[m:] - stats.rankdata(outside)) / m
+    area = float(above.mean())
+    names = np.arange(len(scores)) if cluster is None else cluster
+    which, place = np.unique(names, return_inverse=True)
+    # How far each cluster's members, and its others, lie from what the area says of so many.
+    first = np.bincount(place[member], above - area, len(which)) / m
+    second = np.bincount(place[~member], below - area, len(which)) / n
+    return area, float(((first + second) ** 2).sum())
 
 
 def true_positive_rate(scores: Floats, member: Flags, false_positives: float) -> Rate:

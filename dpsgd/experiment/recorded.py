@@ -10,13 +10,14 @@ import numpy as np
 
 from analysis import schema
 from dpsgd.auditing.exposure import exposures, extrapolated
+from dpsgd.auditing.fairness import Difference, auc_difference, mean_difference
 from dpsgd.auditing.guesses import Guesses, guess
 from dpsgd.auditing.membership import Rate, auc, true_positive_rate
 from dpsgd.auditing.settings import CanaryAudit, MembershipAudit
-from dpsgd.experiment.coins import Coins
+from dpsgd.experiment.coins import RANDOM, Coins
 from dpsgd.experiment.prepared import Prepared
 from dpsgd.metrics.intervals import bootstrap_interval, resample_weights
-from dpsgd.training.evaluate import scores
+from dpsgd.training.evaluate import losses as evaluated
 
 FALSE_POSITIVES = {"tpr_at_1pct": 0.01, "tpr_at_01pct": 0.001}
 Row = dict[str, Any]
@@ -45,13 +46,13 @@ class Losses:
 def losses_of(prepared: Prepared, coins: Coins) -> Losses:
     """Return the trained model's losses of all records with a coin, included or not."""
     device, bundle = prepared.cell.settings.device, prepared.bundle
-    train = scores(prepared.model, bundle.train, device, bundle.task)
+    train = evaluated(prepared.model, bundle.train, device, bundle.task)
     references = {
-        kind: scores(prepared.model, split, device, bundle.task).nll
+        kind: evaluated(prepared.model, split, device, bundle.task)
         for kind, split in coins.references.items()
     }
     rows = np.flatnonzero(coins.flipped)
-    return Losses(coins, rows, train.nll[rows], references)
+    return Losses(coins, rows, train[rows], references)
 
 
 def record_rows(losses: Losses, example: np.ndarray) -> list[Row]:
@@ -86,12 +87,31 @@ def record_metrics(losses: Losses, generator: np.random.Generator) -> Iterator[R
         }
         for metric, rate in rates.items():
             yield _row(kind, name, metric, rate, int(chosen.sum()))
+        others = ~chosen if kind == schema.CANARY else ~chosen & (losses.kind != RANDOM)
+        if not chosen.all():
+            yield from _gaps(losses, bits, (kind, name, chosen, others), generator)
 
 
 def record_guesses(losses: Losses, audit: CanaryAudit | MembershipAudit) -> Guesses:
     """Return how many of the surest coins a threshold on the loss guesses right."""
     made = max(1, round(audit.guesses * len(losses.rows)))
     return guess(-losses.nll, losses.included, made)
+
+
+def _gaps(
+    losses: Losses,
+    bits: Mapping[str, np.ndarray],
+    of: tuple[str, str, np.ndarray, np.ndarray],
+    generator: np.random.Generator,
+) -> Iterator[Row]:
+    """Yield how a slice differs from the others, whatever their numbers."""
+    kind, name, chosen, others = of
+    if "exposure" in bits:
+        own, rest = (bits["exposure"][side & losses.included] for side in (chosen, others))
+        gap = mean_difference(own, rest, generator)
+        yield _row(kind, name, "exposure_gap", gap, int(np.isfinite(own).sum()))
+    gap = auc_difference(-losses.nll, losses.included, chosen, others)
+    yield _row(kind, name, "membership_auc_gap", gap, int(chosen.sum()))
 
 
 def _exposures(losses: Losses) -> dict[str, np.ndarray]:
@@ -106,11 +126,16 @@ def _exposures(losses: Losses) -> dict[str, np.ndarray]:
 
 
 def _subsets(losses: Losses) -> Iterator[tuple[str, str, np.ndarray]]:
+    """Yield kind, name and members of the kinds of canaries, and of the slices of the records.
+
+    A random input is of no slice any more, whatever it was made of: were it counted there, slices
+    whose canaries are of other kinds would be compared by their kinds.
+    """
     for name in sorted(set(losses.kind)):
         yield schema.CANARY, str(name), losses.kind == name
     membership = losses.coins.slices.membership[losses.rows]
     for (kind, name), chosen in zip(losses.coins.slices.keys, membership.T, strict=True):
-        yield kind, name, chosen
+        yield kind, name, chosen if kind == "all" else chosen & (losses.kind != RANDOM)
 
 
 def _mean(
@@ -124,7 +149,7 @@ def _mean(
     return _row(kind, name, metric, Rate(float(values.mean()), lo, hi), n)
 
 
-def _row(kind: str, name: str, metric: str, rate: Rate, n: int) -> Row:
+def _row(kind: str, name: str, metric: str, rate: Rate | Difference, n: int) -> Row:
     return {
         "split": schema.AUDIT_SPLIT, "slice_kind": kind, "slice": name, "metric": metric,
         "value": rate.value, "n": n, "lo": rate.lo, "hi": rate.hi, "release": "private",

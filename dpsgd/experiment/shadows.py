@@ -11,8 +11,10 @@ import numpy as np
 import pandas as pd
 
 from analysis import schema
+from dpsgd.auditing.fairness import Difference, auc_difference
 from dpsgd.auditing.membership import Rate, auc, lira, logit_scores, true_positive_rate
 from dpsgd.errors import ConfigError
+from dpsgd.experiment.coins import RANDOM
 
 FEWEST = 4
 """Runs: each has three shadows then, of which some were trained on an example and some were not."""
@@ -23,7 +25,8 @@ ATTACKS = ("loss", "lira_online", "lira_offline")
 class Group:
     """Finished runs of one configuration with other seeds: ``label`` without the seed.
 
-    ``nll`` and ``included`` are ``[runs, examples]``; ``slices`` names each example's slice.
+    ``nll`` and ``included`` are ``[runs, examples]``; ``slices`` names each example's slice, ""
+    for a random input, which is of none.
     """
 
     label: str
@@ -79,7 +82,8 @@ def groups(folders: Sequence[Path], cells: Sequence[Mapping[str, Any]]) -> list[
 
 
 def attacks(group: Group) -> Iterator[dict[str, Any]]:
-    """Yield AUC and true positive rates of each attack, for all examples and by slice.
+    """Yield AUC and true positive rates of each attack, for all examples and by slice, and by how
+    much a slice's AUC differs from that of all other examples (``membership_auc_gap``, with ``p``).
 
     Scores of one example over the runs are one cluster: its shadows are shared.
     """
@@ -93,16 +97,36 @@ def attacks(group: Group) -> Iterator[dict[str, Any]]:
     for name in names:
         chosen = np.ones(len(group.slices), bool) if name == "all" else group.slices == name
         for attack, values in found.items():
-            one = (values[:, chosen].ravel(), group.included[:, chosen].ravel())
-            rates: dict[str, Rate] = {"membership_auc": auc(*one, examples[:, chosen].ravel())}
-            rates["tpr_at_1pct"] = true_positive_rate(*one, 0.01)
-            rates["tpr_at_01pct"] = true_positive_rate(*one, 0.001)
+            others = ~chosen & (group.slices != "")
+            rates = _rates(values, group.included, examples, (chosen, others))
             for metric, rate in rates.items():
                 yield {
                     "label": group.label, "runs": len(group.runs), "attack": attack, "slice": name,
                     "metric": metric, "value": rate.value, "lo": rate.lo, "hi": rate.hi,
+                    "p": rate.p if isinstance(rate, Difference) else float("nan"),
                     "examples": int(chosen.sum()),
                 }  # fmt: skip
+
+
+def _rates(
+    values: np.ndarray,
+    included: np.ndarray,
+    examples: np.ndarray,
+    sides: tuple[np.ndarray, np.ndarray],
+) -> dict[str, Rate | Difference]:
+    chosen, _ = sides
+    one = (values[:, chosen].ravel(), included[:, chosen].ravel())
+    rates: dict[str, Rate | Difference] = {
+        "membership_auc": auc(*one, examples[:, chosen].ravel()),
+        "tpr_at_1pct": true_positive_rate(*one, 0.01),
+        "tpr_at_01pct": true_positive_rate(*one, 0.001),
+    }
+    if not chosen.all():
+        inside, rest = (np.broadcast_to(side, values.shape).ravel() for side in sides)
+        rates["membership_auc_gap"] = auc_difference(
+            values.ravel(), included.ravel(), inside, rest, examples.ravel()
+        )
+    return rates
 
 
 def _group(members: Sequence[Member]) -> Group:
@@ -113,5 +137,5 @@ def _group(members: Sequence[Member]) -> Group:
         tuple(str(cell["run_key"]) for _, cell in members),
         np.stack([table["nll"].to_numpy() for table in tables]),
         np.stack([table["included"].to_numpy() for table in tables]),
-        tables[0]["slice"].fillna("").to_numpy().astype(str),
+        tables[0]["slice"].where(tables[0]["kind"] != RANDOM).fillna("").to_numpy().astype(str),
     )

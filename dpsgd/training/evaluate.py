@@ -37,6 +37,28 @@ def scores(
         )
 
 
+def losses(
+    model: nn.Module, split: Split, device: str, task: Literal["classes", "tokens"]
+) -> np.ndarray:
+    """Return ``[n]`` float64: −ln of the label's probability in nats; of tokens their mean.
+
+    Unlike ``nll`` of ``scores``, of classes it is told from the outputs themselves, so that no two
+    records tie because their probabilities are both 1 in float32, or both too small to tell.
+    """
+    if task != "classes":
+        return scores(model, split, device, task).nll
+    found: list[Tensor] = []
+    with _evaluating(model):
+        for inputs, labels in zip(
+            split.inputs.split(CHUNK), split.labels.split(CHUNK), strict=True
+        ):
+            outputs = model(inputs.to(device)).cpu().double()
+            own = outputs.gather(1, labels[:, None])
+            others = outputs.scatter(1, labels[:, None], -torch.inf).logsumexp(1, keepdim=True)
+            found.append(torch.logaddexp(others - own, torch.zeros_like(own))[:, 0])
+    return torch.cat(found).numpy() if found else np.zeros(0)
+
+
 def probabilities(model: nn.Module, inputs: Tensor, device: str) -> np.ndarray:
     """Return class probabilities ``[n, classes]`` float32; the model's mode is left as it was."""
     with _evaluating(model):

@@ -54,3 +54,21 @@ def test_other_examples_and_runs_without_audit_are_refused(tmp_path, capsys):
     (tmp_path / "empty").mkdir()
     code, text = said([tmp_path / "empty", "--runs-dir", tmp_path / "empty"], capsys)
     assert code == 2
+
+
+def test_a_slice_that_is_memorised_more_is_told_from_all_others_with_its_interval(tmp_path, capsys):
+    for seed in range(3):
+        run = planted(tmp_path / "runs", seed, gain=0.2)
+        table = pd.read_parquet(run / schema.AUDIT_FILE)
+        rare = (table["slice"] == "rare") & table["included"]
+        table["nll"] = table["nll"].where(~rare, 1e-3)
+        table.to_parquet(run / schema.AUDIT_FILE)
+    out = tmp_path / "attacks.csv"
+    code, text = said([tmp_path / "runs", "--out", out], capsys)
+    assert code == 0
+    assert "for slices of any size" in " ".join(text.split())
+    gap = pd.read_csv(out).set_index(["metric", "slice"]).loc["membership_auc_gap"]
+    assert set(gap.index) == {"rare", "common"}
+    assert gap.loc["rare", "lo"] > 0.2
+    assert gap.loc["rare", "p"] < 1e-3
+    assert gap.loc["common", "value"] == pytest.approx(-gap.loc["rare", "value"])

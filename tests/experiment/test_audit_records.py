@@ -11,6 +11,7 @@ import torch
 
 from analysis import schema
 from dpsgd import train
+from dpsgd.data.bundle import Split
 from dpsgd.errors import ConfigError
 from dpsgd.experiment.coins import RANDOM, RARE, WRONG
 from dpsgd.experiment.plan import Plan
@@ -22,6 +23,7 @@ from dpsgd.python import resolved
 from dpsgd.sampling.sampler import Draw
 from dpsgd.telemetry.recorder import NoRecorder
 from dpsgd.training.absent import without_absent
+from dpsgd.training.evaluate import losses
 
 TINY = {
     "data": "digits", "model": "logistic", "steps": 8, "batch": 100, "tracker": "none",
@@ -113,6 +115,13 @@ def test_telemetry_counts_no_canary_in_any_slice(planted):
     assert planted.slices.membership[~planted.coins.flipped][:, 0].all()
 
 
+def test_losses_that_float32_calls_equal_are_told_apart():
+    outputs = torch.tensor([[0.0, 30.0], [0.0, 40.0], [0.0, -50.0], [0.0, -60.0], [0.0, 0.0]])
+    split = Split("train", outputs, torch.ones(5, dtype=torch.long), np.arange(5), {})
+    found = losses(torch.nn.Identity(), split, "cpu", "classes")
+    assert found == pytest.approx([np.exp(-30), np.exp(-40), 50, 60, np.log(2)], rel=1e-6)
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     return train(TINY | {"runs_dir": str(tmp_path_factory.mktemp("audited"))})
@@ -138,6 +147,13 @@ def test_exposure_and_attacks_are_told_by_kind_and_slice_with_n(run):
         exposure.loc[("all", "all"), "n"]
         == pd.read_parquet(run.folder / schema.AUDIT_FILE)["included"].sum()
     )
+    gap = audit[audit["metric"] == "exposure_gap"].set_index(["slice_kind", "slice"])
+    assert ("all", "all") not in gap.index  # there is nobody else
+    random, n = (exposure.loc[(schema.CANARY, RANDOM), name] for name in ("value", "n"))
+    every, m = (exposure.loc[("all", "all"), name] for name in ("value", "n"))
+    found = gap.loc[(schema.CANARY, RANDOM)]
+    assert found["value"] == pytest.approx(random - (m * every - n * random) / (m - n))
+    assert found["lo"] < found["value"] < found["hi"]
     tiny = audit[(audit["metric"] == "tpr_at_01pct")]
     assert tiny["value"].isna().all()  # a thousandth of so few is less than one
 

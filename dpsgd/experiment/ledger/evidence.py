@@ -9,6 +9,7 @@ from typing import Any
 from analysis import schema
 from dpsgd.experiment.files import read_json
 from dpsgd.experiment.identity import WITHHELD
+from dpsgd.experiment.ledger.memorised import memorisation
 from dpsgd.experiment.record import finished
 
 MEASURED = ("accuracy", "macro_accuracy", "tail_band", "tail_worst", "nll")
@@ -68,7 +69,7 @@ def _evidence(
         "sources": sorted(str(other["run_key"]) for other in others),
         "recall_by_norm": _recall_by_norm(cell, others),
         "calibration": _calibration(cell),
-        "memorisation": None,
+        "memorisation": memorisation(cell, others),
         "same_data": same_data,
         **_audit(cell),
         "utility": _utility(cell),

@@ -15,6 +15,11 @@ NAMES = {
     "tail_worst": "accuracy of the worst slice",
     "nll": "cross entropy, nats",
 }
+_AUDITED = {
+    "exposure": "exposure in bits",
+    "membership_auc": "area under the ROC curve of an attack",
+    "tpr_at_1pct": "members it finds at 1 % of false alarms",
+}
 BEFORE = (
     "Not measured: this page was written before training. When the run has ended, "
     "`python -m dpsgd.ledger show RUN` fills it."
@@ -37,7 +42,7 @@ def evidence_section(ledger: Mapping[str, Any], evidence: Mapping[str, Any] | No
     points = [
         _tail(evidence["recall_by_norm"], evidence["lr_scale"]),
         _calibration(evidence["calibration"]),
-        "Memorisation: not measured.",
+        _memorisation(evidence["memorisation"]),
         _tuning(evidence["same_data"]),
         f"Utility at ε = {_epsilon(ledger)}: below, with 95 % intervals.",
         _baseline(evidence["baseline"]),
@@ -70,6 +75,41 @@ def _calibration(rows: list[Mapping[str, Any]]) -> str:
         for r in rows
     ]
     return f"Calibration (ECE) by rarity: {', '.join(shown)}."
+
+
+def _memorisation(found: list[Mapping[str, Any]] | None) -> str:
+    if not found:
+        return "Memorisation: not measured (audit=canaries, audit=membership or audit=gradient)."
+    return f"Memorisation: {'; '.join(map(_audit, found))}. Raw, outside ε."
+
+
+def _audit(one: Mapping[str, Any]) -> str:
+    runs = "this run" if one["own"] else "a run" if one["runs"] == 1 else f"{one['runs']} runs"
+    of = "" if one["own"] else " that differ in audit and seed alone"
+    of = of.replace("differ", "differs") if one["runs"] == 1 else of
+    told = [f"{_AUDITED[metric]} {', '.join(rows)}" for metric, rows in _by_metric(one).items()]
+    return f"audit={one['audit']} of {runs}{of}: {'; '.join([*told, _bound(one)])}"
+
+
+def _by_metric(one: Mapping[str, Any]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for row in one["values"]:
+        interval = "" if row["lo"] is None else f" [{row['lo']:.2f}, {row['hi']:.2f}]"
+        shown = f"{row['slice']} {row['value']:.2f}{interval} (n {row['n']})"
+        found.setdefault(row["metric"], []).append(shown)
+    return found
+
+
+def _bound(one: Mapping[str, Any]) -> str:
+    if one["epsilon"] is None:
+        return "no bound on ε, which is of users"
+    mean = "" if one["runs"] == 1 else ", in the mean,"
+    claims, refuted = one["claims"], one["refuted"]
+    verdict = "no ε is claimed"
+    if claims:
+        verdict = f"{refuted} of {claims} claims REFUTED" if refuted else "the claim is not refuted"
+    sure = f"{1 - one['significance']:.0%}"
+    return f"ε ≥{mean} {one['epsilon']:.3g} for any mechanism (confidence {sure}), {verdict}"
 
 
 def _tuning(counts: Mapping[str, int] | None) -> str:
