@@ -96,8 +96,14 @@ def write_atlas(
     out.mkdir(parents=True, exist_ok=True)
     files = [out / "cells.parquet"]
     write_table(table, files[0])
-    folder = out / "figures"
-    files += _maps(table, folder) if "map" in names else []
+    return [*files, *write_figures(table, runs, out / "figures", names)]
+
+
+def write_figures(
+    table: pd.DataFrame, runs: Path, folder: Path, names: Sequence[str]
+) -> list[Path]:
+    """Write the figures ``names`` into ``folder``; return the files."""
+    files = _maps(table, folder) if "map" in names else []
     return [*files, *_figures(table, runs, folder, [name for name in names if name != "map"])]
 
 
