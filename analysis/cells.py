@@ -63,6 +63,11 @@ def read_cells(runs: Path, keys: Collection[str] | None = None) -> CellTable:
         return CellTable(table.frame(), tuple(left_out))
 
 
+def has_cells(runs: Path) -> bool:
+    """Say whether there is any run folder, finished or not."""
+    return runs.is_dir() and next(_run_folders(runs), None) is not None
+
+
 def one_row_each(table: pd.DataFrame) -> pd.DataFrame:
     """Return one row per run with its scalar columns only, in the order of the table."""
     scalars = [name for name in table.columns if name not in schema.CELL_METRICS]

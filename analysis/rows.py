@@ -25,7 +25,7 @@ def row_table(table: pd.DataFrame) -> pd.DataFrame:
         for heading, settings in zip(first["heading"], first["settings"], strict=True)
     ]
     names = [*_NAMES, *(key for key in dict.fromkeys(chain(*told)) if key not in _NAMES)]
-    rows = first[list(_NAMES)].to_dict("records")
+    rows = [dict(zip(_NAMES, row, strict=True)) for row in first[list(_NAMES)].to_numpy(object)]
     found = pd.DataFrame(
         [row | words for row, words in zip(rows, told, strict=True)], columns=names
     )
