@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import re
 import sys
 import textwrap
@@ -15,15 +16,17 @@ from pathlib import Path
 from typing import cast
 
 import pandas as pd
+from platformdirs import user_cache_path
 
 from analysis import schema, style
-from analysis.cells import CellTable, LeftOut, one_row_each, read_cells
+from analysis.cells import CellTable, LeftOut, has_cells, one_row_each, read_cells
 from analysis.conditions import conditions
 from analysis.drawing import FIGURES, figures
 from analysis.figures import map as map_figure
 from analysis.findings.report import write_findings
 from analysis.lettering import without_font
 from analysis.lines import families
+from analysis.mlflow_io import EXPERIMENT, Tracking, fetch_cells, is_uri, log_atlas, tracking_of
 from analysis.page.document import write_page
 from analysis.rows import row_table
 from analysis.sweeps import sweep_keys
@@ -39,7 +42,8 @@ _COLUMNS = 80
 _NAMED = 20
 _EPILOG = """\
 What is read: every finished runs/<run_key>/cell.json. Cells that are running,
-failed or unreadable are left out, and named.
+failed or unreadable are left out, and named. Where no run folders are, the
+cells are fetched from MLflow, which has neither telemetry nor predictions.
 
 What is written, below the output folder:
   cells.parquet     one row per run, split, slice and metric, with every setting
@@ -60,30 +64,75 @@ What is written, below the output folder:
 With more than one data set or model, each has figures of its own
 (map-<data>-<model>-2.png), and map.png is of the one with the most cells.
 
-Exit code: 0 written, 2 no such folder, no finished cell, or nothing written.
+Exit code: 0 written; 1 written, but not logged to MLflow; 2 no such folder, no
+finished cell, or nothing written.
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the atlas and return the exit code: 0, or 2 with one line on standard error."""
-    options = _parser().parse_args(arguments)
-    out: Path = options.out or options.runs / "atlas"
+    """Write the atlas and return the exit code: 0; 2 with one line on standard error, or 1 if it
+    is written and could not be logged.
+    """
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.log_mlflow and options.sweep is None:
+        parser.error("--log-mlflow needs --sweep NAME: each sweep has a summary run of its own")
     try:
-        keys = None if options.sweep is None else sweep_keys(options.runs, options.sweep)
-        cells = read_cells(options.runs, keys)
+        runs, tracking = _source(options)
+        out: Path = options.out or (Path("atlas") if is_uri(options.runs) else runs / "atlas")
+        keys = None if options.sweep is None else sweep_keys(runs, options.sweep)
+        cells = read_cells(runs, keys)
         if cells.table.empty:
             _say(sys.stderr, f"atlas: {options.runs}: {_none_finished(cells.left_out)}")
             return 2
-        files = write_atlas(cells.table, options.runs, out, options.figures)
+        files = write_atlas(cells.table, runs, out, options.figures)
         left_out = [(entry.folder, entry.reason) for entry in cells.left_out]
-        report = write_findings(cells.table, options.runs, out, left_out)
+        report = write_findings(cells.table, runs, out, left_out)
         said = report.sentences
-        page = write_page(cells.table, out, runs=options.runs, findings=said, left_out=left_out)
+        page = write_page(cells.table, out, runs=runs, findings=said, left_out=left_out)
         files += [*report.files, page]
     except OSError as error:
         _say(sys.stderr, f"atlas: {error}")
         return 2
     _say(sys.stdout, summary(cells, files, out))
+    return _logged(options, tracking, out, files) if options.log_mlflow else 0
+
+
+def _source(options: argparse.Namespace) -> tuple[Path, Tracking | None]:
+    """Return the folder of cells, fetched from MLflow if need be, and the store to log to.
+
+    Raises ``OSError``: neither has cells.
+    """
+    if is_uri(options.runs):
+        tracking = Tracking(options.runs, options.experiment or EXPERIMENT)
+        return fetch_cells(tracking, _cache(tracking)), tracking
+    runs = Path(options.runs)
+    tracking = tracking_of(runs)
+    uri = options.tracking_uri or (tracking.uri if tracking else None)
+    if uri and (options.tracking_uri or options.experiment):
+        tracking = Tracking(uri, options.experiment or EXPERIMENT)
+    if tracking and not has_cells(runs):
+        return fetch_cells(tracking, _cache(tracking)), tracking
+    return runs, tracking
+
+
+def _cache(tracking: Tracking) -> Path:
+    told = f"{tracking.uri} {tracking.experiment}"
+    name = hashlib.sha256(told.encode()).hexdigest()[:16]
+    return user_cache_path("clipping-atlas") / "mlflow" / name
+
+
+def _logged(
+    options: argparse.Namespace, tracking: Tracking | None, out: Path, files: Iterable[Path]
+) -> int:
+    try:
+        if tracking is None:
+            raise OSError(f"{options.runs} says no store of MLflow; --tracking-uri URI names one")
+        run = log_atlas(tracking, options.sweep, out, files, options.runs)
+    except OSError as error:
+        _say(sys.stderr, f"atlas: not logged: {error}")
+        return 1
+    _say(sys.stdout, f"{'logged':<13}{tracking.shown}, run {run}")
     return 0
 
 
@@ -97,8 +146,14 @@ def write_atlas(
     out.mkdir(parents=True, exist_ok=True)
     files = [out / "cells.parquet"]
     write_table(table, files[0])
-    folder = out / "figures"
-    files += _maps(table, folder) if "map" in names else []
+    return [*files, *write_figures(table, runs, out / "figures", names)]
+
+
+def write_figures(
+    table: pd.DataFrame, runs: Path, folder: Path, names: Sequence[str]
+) -> list[Path]:
+    """Write the figures ``names`` into ``folder``; return the files."""
+    files = _maps(table, folder) if "map" in names else []
     return [*files, *_figures(table, runs, folder, [name for name in names if name != "map"])]
 
 
@@ -151,11 +206,17 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("runs", type=Path, help="the folder that holds <run_key>/cell.json")
-    parser.add_argument("--sweep", metavar="NAME", help="only the cells of runs/sweeps/NAME.json")
-    parser.add_argument("--figures", type=_names, default=NAMES, metavar="NAME,...",
-                        help="only these figures")  # fmt: skip
-    parser.add_argument("--out", type=Path, metavar="DIR", help="where to write (RUNS/atlas)")
+    add = parser.add_argument
+    add("runs", help="the folder that holds <run_key>/cell.json, or the address of a store of "
+        "MLflow: sqlite:////path/mlflow.db, http://host:5000")  # fmt: skip
+    add("--sweep", metavar="NAME", help="only the cells of runs/sweeps/NAME.json")
+    add("--figures", type=_names, default=NAMES, metavar="NAME,...", help="only these figures")
+    add("--out", type=Path, metavar="DIR", help="where to write (RUNS/atlas; of a store ./atlas)")
+    add("--log-mlflow", action="store_true",
+        help="log all of it to the sweep's summary run; needs --sweep")  # fmt: skip
+    add("--tracking-uri", metavar="URI",
+        help="the store of MLflow (default: the one that the runs name)")  # fmt: skip
+    add("--experiment", metavar="NAME", help=f"in that store ({EXPERIMENT})")
     return parser
 
 

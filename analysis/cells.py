@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Collection, Iterable, Iterator
+import os
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -12,10 +13,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from analysis import schema
-from analysis.cell_file import SCALARS, Cell, UnusableCellError, is_number, read_cell, read_status
+from analysis.cell_file import SCALARS, Cell, read_cell, read_status
+from analysis.cell_metrics import (
+    Metrics,
+    MetricsReader,
+    UnusableCellError,
+    columns_of,
+    is_number,
+)
 
 
 @dataclass(frozen=True)
@@ -46,14 +53,19 @@ def read_cells(runs: Path, keys: Collection[str] | None = None) -> CellTable:
     """
     if not runs.is_dir():
         raise FileNotFoundError(f"{runs}: no such folder")
-    table, left_out = _Table(), []
+    table, metrics, left_out = _Table(), MetricsReader(), []
     with _no_collection():
         for folder in _run_folders(runs) if keys is None else _named(runs, keys):
             try:
-                table.add(_read_folder(folder))
+                table.add(_read_folder(folder, metrics))
             except UnusableCellError as error:
                 left_out.append(LeftOut(folder.name, str(error)))
         return CellTable(table.frame(), tuple(left_out))
+
+
+def has_cells(runs: Path) -> bool:
+    """Say whether there is any run folder, finished or not."""
+    return runs.is_dir() and next(_run_folders(runs), None) is not None
 
 
 def one_row_each(table: pd.DataFrame) -> pd.DataFrame:
@@ -71,9 +83,11 @@ def one_row_each(table: pd.DataFrame) -> pd.DataFrame:
 
 def _run_folders(runs: Path) -> Iterator[Path]:
     marks = (schema.CELL_FILE, schema.STATUS_FILE, schema.CONFIG_FILE)
-    for folder in sorted(runs.iterdir()):
-        hidden = folder.name.startswith(".")
-        if not hidden and folder.is_dir() and any((folder / mark).exists() for mark in marks):
+    with os.scandir(runs) as entries:
+        names = sorted(e.name for e in entries if not e.name.startswith(".") and e.is_dir())
+    for name in names:
+        folder = runs / name
+        if any((folder / mark).exists() for mark in marks):
             yield folder
 
 
@@ -82,25 +96,23 @@ def _named(runs: Path, keys: Collection[str]) -> Iterator[Path]:
         yield runs / key
 
 
-def _read_folder(folder: Path) -> Cell:
+def _read_folder(folder: Path, metrics: MetricsReader) -> Cell:
     path = folder / schema.CELL_FILE
     if not folder.is_dir():
         raise UnusableCellError("not begun: no such folder")
     if not path.exists():
         status = read_status(folder / schema.STATUS_FILE)
         raise UnusableCellError(f"status {status}, no {schema.CELL_FILE}")
-    return read_cell(path)
+    return read_cell(path, metrics)
 
 
 class _Table:
-    """Gathers cells; their metrics become arrays a few hundred cells at a time, to save memory."""
+    """Gathers cells, and makes a table of them."""
 
     def __init__(self) -> None:
         self._scalars: list[dict[str, Any]] = []
-        self._lengths: list[int] = []
+        self._metrics: list[Metrics] = []
         self._keys: set[str] = set()
-        self._waiting: list[dict[str, list[Any]]] = []
-        self._parts: dict[str, list[pa.Array]] = {name: [] for name in schema.CELL_METRICS}
 
     def add(self, cell: Cell) -> None:
         """Take a cell; raises ``UnusableCellError`` if its run key is there already."""
@@ -109,37 +121,25 @@ class _Table:
             raise UnusableCellError(f"a copy: run key {key} is already in the table")
         self._keys.add(key)
         self._scalars.append(cell.scalars)
-        self._lengths.append(len(cell.metrics["value"]))
-        self._waiting.append(cell.metrics)
-        if len(self._waiting) >= _AT_ONCE:
-            self._flush()
+        self._metrics.append(cell.metrics)
 
     def frame(self) -> pd.DataFrame:
         """Return the table: metrics, then every scalar of the cells."""
-        self._flush()
-        metrics = {name: _joined(name, parts) for name, parts in self._parts.items()}
-        names = list(dict.fromkeys([*SCALARS, *chain.from_iterable(self._scalars)]))
-        of_row = np.repeat(np.arange(len(self._scalars)), self._lengths)
+        every: dict[str, Any] = dict.fromkeys([*SCALARS, *chain.from_iterable(self._scalars)])
+        stated = [(every | scalars).values() for scalars in self._scalars]
+        columns = zip(*stated, strict=True) if stated else [()] * len(every)
+        lengths = [len(metrics.count) for metrics in self._metrics]
+        of_row = np.repeat(np.arange(len(self._scalars)), lengths)
         scalars: dict[str, Any] = {}
-        for name in names:
-            column = _column(name, [scalars.get(name) for scalars in self._scalars])
+        for name, values in zip(every, columns, strict=True):
+            column = _column(name, values)
             # Settings are the same in thousands of rows: a code each takes a tenth of the memory.
             column = pd.Categorical(column) if name.startswith(_CONFIG) else column
             scalars[name] = column.take(of_row)
-        return pd.DataFrame({**metrics, **scalars}, copy=False)
-
-    def _flush(self) -> None:
-        for name, dtype in schema.CELL_METRICS.items():
-            values = list(chain.from_iterable(metrics[name] for metrics in self._waiting))
-            kind = _ARROW[dtype]
-            # NaN is a value to arrow, and None in no column.
-            self._parts[name].append(pa.array(values, type=kind, from_pandas=False))
-        self._waiting.clear()
+        return pd.DataFrame({**columns_of(self._metrics), **scalars}, copy=False)
 
 
 _CONFIG = "config."
-_AT_ONCE = 500
-_ARROW = {"string": pa.large_string(), "int64": pa.int64(), "float64": pa.float64()}
 
 
 @contextmanager
@@ -154,14 +154,7 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _joined(name: str, parts: list[pa.Array]) -> Any:
-    whole = pa.chunked_array(parts, type=_ARROW[schema.CELL_METRICS[name]])
-    if schema.CELL_METRICS[name] == "string":
-        return pd.StringDtype().__from_arrow__(whole)
-    return whole.to_numpy()
-
-
-def _column(name: str, values: list[Any]) -> Any:
+def _column(name: str, values: Sequence[Any]) -> Any:
     dtype = SCALARS.get(name) or _dtype_of(values)
     if dtype == "string":
         values = [None if value is None else str(value) for value in values]
@@ -173,10 +166,11 @@ def _column(name: str, values: list[Any]) -> Any:
 def _dtype_of(values: Iterable[Any]) -> str:
     """Return a dtype that holds every value; text where numbers and words are mixed."""
     stated = [value for value in values if value is not None]
-    if stated and all(isinstance(value, bool) for value in stated):
+    found = set(map(type, stated))
+    if found == {bool}:
         return "boolean"
-    if stated and all(isinstance(value, int) and is_number(value) for value in stated):
+    if found == {int} and all(map(is_number, stated)):
         return "Int64"
-    if stated and all(is_number(value) or value in ("inf", "-inf") for value in stated):
+    if found and all(is_number(value) or value in ("inf", "-inf") for value in stated):
         return "float64"
     return "string"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import pandas as pd
 
 from analysis.conditions import conditions
@@ -13,19 +15,21 @@ def row_table(table: pd.DataFrame) -> pd.DataFrame:
     Columns: ``part``, ``rule``, ``mechanism``, ``shown_epsilon``, ``clip_norm``, ``seeds``
     (how many), every setting that differs (empty where it cannot matter), and ``run_keys``.
     """
-    rows: list[dict[str, object]] = []
-    for _, cells in conditions(table).groupby("condition", sort=True):
-        first = cells.iloc[0]
-        told = dict(word.split("=", 1) for word in (*first["heading"], *first["settings"]))
-        rows.append({
-            "part": first["part"],
-            "rule": first["rule"],
-            "mechanism": first["mechanism"],
-            "shown_epsilon": first["shown_epsilon"],
-            "clip_norm": first["clip_norm"],
-            "seeds": cells["replicate"].nunique(),
-            **told,
-            "run_keys": " ".join(sorted(cells["run_key"])),
-        })  # fmt: skip
-    names = dict.fromkeys(name for row in rows for name in row if name != "run_keys")
-    return pd.DataFrame(rows, columns=[*names, "run_keys"])
+    named = conditions(table).sort_values(["condition", "run_key"])
+    runs = named.groupby("condition", sort=True).agg(
+        seeds=("replicate", "nunique"), run_keys=("run_key", " ".join)
+    )
+    first = named.drop_duplicates("condition").set_index("condition").join(runs)
+    told = [
+        dict(word.split("=", 1) for word in (*heading, *settings))
+        for heading, settings in zip(first["heading"], first["settings"], strict=True)
+    ]
+    names = [*_NAMES, *(key for key in dict.fromkeys(chain(*told)) if key not in _NAMES)]
+    rows = [dict(zip(_NAMES, row, strict=True)) for row in first[list(_NAMES)].to_numpy(object)]
+    found = pd.DataFrame(
+        [row | words for row, words in zip(rows, told, strict=True)], columns=names
+    )
+    return found.assign(run_keys=first["run_keys"].to_numpy())
+
+
+_NAMES = ("part", "rule", "mechanism", "shown_epsilon", "clip_norm", "seeds")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
 _HEADINGS = {
@@ -79,7 +80,7 @@ def declared_rare(table: pd.DataFrame) -> frozenset[str]:
     share, below = _only(table, "config.data.keep"), rare_below(table)
     if not isinstance(share, int | float) or not 0 < share < 1:
         return frozenset()
-    labels = list(dict.fromkeys(table.loc[table["slice_kind"] == "label", "slice"]))
+    labels = list(table.loc[table["slice_kind"] == "label", "slice"].unique())
     if _only(table, "config.data.profile") == "exponential":
         last = max(len(labels) - 1, 1)
         return frozenset(name for k, name in enumerate(labels) if share ** (k / last) < below)
@@ -94,7 +95,13 @@ def rare_below(table: pd.DataFrame) -> float:
 
 
 def _only(table: pd.DataFrame, name: str) -> object:
-    found = list(table[name].dropna().unique()) if name in table else []
+    if name not in table:
+        return None
+    column = table[name]
+    if isinstance(column.dtype, pd.CategoricalDtype):  # codes: no need to look at every value
+        found = [column.cat.categories[code] for code in np.unique(column.cat.codes) if code >= 0]
+    else:
+        found = list(column.dropna().unique())
     return found[0] if len(found) == 1 else None
 
 

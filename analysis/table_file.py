@@ -12,31 +12,25 @@ from pyarrow import parquet
 
 
 def write_table(table: pd.DataFrame, path: Path) -> None:
-    """Write ``table`` as Parquet. Categories are written as their values, which on disk take the
-    same room, so that pandas reads them back as text, numbers or truth values.
+    """Write ``table`` as Parquet. What are categories in memory are read back, by pandas and by
+    others, as text, numbers or truth values.
     """
     coded = pa.Table.from_pandas(table, preserve_index=False)
-    schema = _plain(coded.schema, table)
-    with parquet.ParquetWriter(path, schema) as writer:
-        for first in range(0, max(1, len(table)), _ROWS):  # part by part: as values they are large
-            writer.write_table(coded.slice(first, _ROWS).cast(schema))
+    # Codes are written as they are, which is fast; without Arrow's own schema in the file nobody
+    # takes them for anything but the values that they stand for.
+    with parquet.ParquetWriter(path, coded.schema, store_schema=False) as writer:
+        writer.add_key_value_metadata({"pandas": _plain(coded.schema, table)})
+        writer.write_table(coded)
 
 
-_ROWS = 200_000
-
-
-def _plain(schema: pa.Schema, table: pd.DataFrame) -> pa.Schema:
-    """Return the schema with the values' types in place of codes, also in what pandas notes."""
+def _plain(schema: pa.Schema, table: pd.DataFrame) -> str:
+    """Return what pandas notes of the columns, with the values' types in place of codes."""
     stated = json.loads((schema.metadata or {})[b"pandas"])
     for column in stated["columns"]:
         dtype = table[column["name"]].dtype
         if isinstance(dtype, pd.CategoricalDtype):
             column.update(_as_values(dtype.categories.dtype))
-    fields = [
-        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
-        for field in schema
-    ]
-    return pa.schema(fields, metadata={b"pandas": json.dumps(stated).encode()})
+    return json.dumps(stated)
 
 
 def _as_values(dtype: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from dpsgd.experiment.settings import read_cell
 from dpsgd.experiment.training import recorder_of, trainer_of
 from dpsgd.python import resolved
 from dpsgd.telemetry.oracle import Oracle, OracleRecorder
-from dpsgd.telemetry.recorder import NoRecorder, Recorder, Row, StepFacts
+from dpsgd.telemetry.recorder import Bias, NoRecorder, Recorder, Row, StepFacts
 from dpsgd.training.evaluate import probabilities
 
 
@@ -73,7 +73,7 @@ class Both:
         self.accounted.add(facts)
         self.oracle.add(facts)
 
-    def add_bias(self, step: int, values: dict[str, float]) -> None:
+    def add_bias(self, step: int, values: Bias) -> None:
         """Keep nothing."""
 
     def finish(self) -> None:

@@ -17,6 +17,7 @@ from analysis.figures import common_words
 from analysis.figures.scales import logarithmic, thresholds
 from analysis.figures.sheet import WIDE, Entry, label, legend, legend_height, note, page, panel
 from analysis.interval import t_interval_of
+from analysis.lettering import one_line
 from analysis.lines import Chosen, Family, Line, family
 
 READS = "telemetry"
@@ -61,12 +62,13 @@ def figure(table: pd.DataFrame | Family, telemetry: pd.DataFrame) -> Figure:
         chosen = cells.best()[:_MOST]
         rows = telemetry.loc[telemetry["stat"].isin([stat.name for stat in _STATS]), :]
         rows = rows.merge(cells.named[["run_key", "condition"]], on="run_key")
-        groups = _groups(rows, [each.condition for each in chosen])
+        found = _layers(rows, [each.condition for each in chosen])
+        groups = [schema.GROUP_ALL, *_drawn(found)]
         entries = _entries(cells, chosen)
         top = legend_height(entries) + 0.3
         bands = len(groups) + 1
         high = top + bands * _HIGH + (bands - 1) * _DOWN + 0.45
-        drawn = page(high, _caption(cells, chosen, groups, rows))
+        drawn = page(high, _caption(cells, chosen, found, rows))
         legend(drawn, 0.02, entries)
         apart = (WIDE - _LEFT - 0.08) / _ACROSS
         size = (apart - 0.52, _HIGH)
@@ -84,18 +86,27 @@ def figure(table: pd.DataFrame | Family, telemetry: pd.DataFrame) -> Figure:
         return drawn
 
 
-def _groups(rows: pd.DataFrame, conditions: Sequence[int]) -> list[str]:
-    """Return the clip groups with a cosine, all of them first; at most four."""
+def _layers(rows: pd.DataFrame, conditions: Sequence[int]) -> list[str]:
+    """Return the layers with values of their own, in the order of the model."""
     own = rows.loc[rows["condition"].isin(list(conditions)), "group"]
-    found = list(dict.fromkeys(own))
-    layers = [group for group in found if group != schema.GROUP_ALL]
-    return [schema.GROUP_ALL, *layers][: _GROUPS + 1]
+    return [group for group in dict.fromkeys(own) if group != schema.GROUP_ALL]
+
+
+def _drawn(layers: Sequence[str]) -> list[str]:
+    """Return at most four of the layers: the first, the last, and evenly between."""
+    if len(layers) <= _GROUPS:
+        return list(layers)
+    places = np.linspace(0, len(layers) - 1, _GROUPS).round().astype(int)
+    return [layers[place] for place in places]
 
 
 def _titled(stat: _Stat, group: str | None, groups: Sequence[str]) -> str:
     if group is None:
         return f"{stat.title}, by C"
-    return f"{stat.title}, {group}" if len(groups) > 1 else stat.title
+    if len(groups) == 1:
+        return stat.title
+    name = "all layers" if group == schema.GROUP_ALL else one_line(group)
+    return f"{stat.title}, {name}"
 
 
 def _over_steps(
@@ -170,15 +181,18 @@ def _entries(cells: Family, chosen: Sequence[Chosen]) -> list[Entry]:
 
 
 def _caption(
-    cells: Family, chosen: Sequence[Chosen], groups: Sequence[str], rows: pd.DataFrame
+    cells: Family, chosen: Sequence[Chosen], layers: Sequence[str], rows: pd.DataFrame
 ) -> str:
     conditions = [c for line in cells.lines[:_MOST] for c in line.conditions]
-    last = len(groups) + 1
+    last = min(len(layers), _GROUPS) + 2
     steps = rows.groupby("run_key")["step"].nunique()
     told = f"{int(steps.median())} steps" if len(steps) else "no step"  # pyright: ignore[reportArgumentType]
-    layers = "" if len(groups) > 1 else "; the telemetry of these runs has no layers of their own"
+    by = "; the telemetry of these runs has no layers of their own"
+    if layers:
+        more = f", of which {_GROUPS} are drawn" if len(layers) > _GROUPS else ""
+        by = f", of all parameters and by layer ({len(layers)}{more})"
     own = [
-        f"The update before the learning rate, measured at {told} of the training{layers}. Raw and"
+        f"The update before the learning rate, measured at {told} of the training{by}. Raw and"
         " clipped mean are of one batch, divided by the expected batch; ‖noise‖ is near"
         " σ·scale·√d / expected batch for d parameters",
         common_words.best(chosen),

@@ -82,12 +82,16 @@ def _of(cells: Family, name: str, split: str, keys: tuple[str, ...]) -> np.ndarr
 
 
 def _choices(cells: Family, tail: str) -> list[Choice]:
+    scores = [_scores(cells, name, _VALIDATION) for name in ("macro_accuracy", tail)]
+    if any(own is None for own in scores):
+        return []
+    runs = cells.named.groupby("condition")["run_key"].agg(list).to_dict()
     found: list[Choice] = []
     for line in cells.lines:
         for condition in line.conditions:
-            keys = tuple(cells.keys([condition]))
-            both = [t_interval_of(_of(cells, name, _VALIDATION, keys))[0]
-                    for name in ("macro_accuracy", tail)]  # fmt: skip
+            keys = tuple(runs[condition])
+            both = [t_interval_of(own.reindex(list(keys)).to_numpy(float))[0]
+                    for own in scores if own is not None]  # fmt: skip
             if np.isfinite(both).all():
                 found.append(Choice(of_line(line, condition), keys, (both[0], both[1])))
     return found

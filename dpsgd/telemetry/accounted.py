@@ -17,7 +17,7 @@ from dpsgd.errors import ConfigError
 from dpsgd.telemetry.counts import PURPOSE, SliceCounts
 from dpsgd.telemetry.kept import rows_again, rows_kept
 from dpsgd.telemetry.ratio import Share, Z, share_of
-from dpsgd.telemetry.recorder import Row, SliceKeys, StepFacts
+from dpsgd.telemetry.recorder import Bias, Row, SliceKeys, StepFacts
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class AccountedRecorder:
         """Return False: the raw mean is outside ε."""
         return False
 
-    def add_bias(self, step: int, values: dict[str, float]) -> None:
+    def add_bias(self, step: int, values: Bias) -> None:
         """Keep nothing: the raw mean is outside ε."""
 
     def add(self, facts: StepFacts) -> None:

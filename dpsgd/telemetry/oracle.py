@@ -22,7 +22,7 @@ from dpsgd.telemetry.kept import (
     sums_again,
     sums_kept,
 )
-from dpsgd.telemetry.recorder import Row, SliceKeys, StepFacts
+from dpsgd.telemetry.recorder import Bias, Row, SliceKeys, StepFacts
 from dpsgd.telemetry.reduce import Reduced, reduce_window, total_rows, window_rows
 
 
@@ -90,10 +90,10 @@ class OracleRecorder:
         if len(self._buffer) >= self.settings.window:
             self.finish()
 
-    def add_bias(self, step: int, values: dict[str, float]) -> None:
+    def add_bias(self, step: int, values: Bias) -> None:
         """Keep one row a value."""
-        for stat, value in values.items():
-            self.rows.append(self._row(step, schema.GROUP_ALL, stat, value))
+        for group, found in values.items():
+            self.rows += [self._row(step, group, stat, value) for stat, value in found.items()]
 
     def finish(self) -> None:
         """Reduce the buffer to rows."""

@@ -17,7 +17,7 @@ from dpsgd.engine.probing import has_dropout
 from dpsgd.errors import ConfigError
 from dpsgd.randomness import Streams
 from dpsgd.telemetry.kept import rows_again, rows_kept, sums_again, sums_kept
-from dpsgd.telemetry.recorder import Row, SliceKeys, StepFacts
+from dpsgd.telemetry.recorder import Bias, Row, SliceKeys, StepFacts
 from dpsgd.telemetry.reduce import Reduced, reduce_window, total_rows, window_rows
 from dpsgd.training.dropout import DropoutStream
 from dpsgd.training.micro import Capture, shares
@@ -126,7 +126,7 @@ class ProbeRecorder:
     def add(self, facts: StepFacts) -> None:
         """Keep nothing of a step on training records."""
 
-    def add_bias(self, step: int, values: dict[str, float]) -> None:
+    def add_bias(self, step: int, values: Bias) -> None:
         """Keep nothing."""
 
     def finish(self) -> None:

@@ -12,6 +12,8 @@ from dpsgd.clipping.rule import State
 
 SliceKeys: TypeAlias = Sequence[tuple[str, str]]
 Row: TypeAlias = dict[str, Any]
+Bias: TypeAlias = Mapping[str, Mapping[str, float]]
+"""By clip group, ``all`` first and then every layer: statistic to value."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,8 @@ class Recorder(Protocol):
         """Take one step."""
         ...
 
-    def add_bias(self, step: int, values: dict[str, float]) -> None:
-        """Take the clipped mean's comparison with the raw mean."""
+    def add_bias(self, step: int, values: Bias) -> None:
+        """Take the clipped mean's comparison with the raw mean, of all of it and by layer."""
         ...
 
     def finish(self) -> None:
@@ -93,7 +95,7 @@ class NoRecorder:
     def add(self, facts: StepFacts) -> None:
         """Keep nothing."""
 
-    def add_bias(self, step: int, values: dict[str, float]) -> None:
+    def add_bias(self, step: int, values: Bias) -> None:
         """Keep nothing."""
 
     def finish(self) -> None:
