@@ -1,6 +1,7 @@
 """``python -m dpsgd.audit`` over planted runs: bounds side by side, shadows, exit codes."""
 
 import pandas as pd
+import pytest
 from audited_runs import planted, said
 
 from analysis import schema
