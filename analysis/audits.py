@@ -41,8 +41,8 @@ class Audits:
 
     @property
     def epsilon(self) -> float:
-        """The main ε of the family if it is there, else the one with most conditions, the smallest of
-        equals; NaN without a private cell.
+        """The main ε of the family if it is there, else the one with most conditions, of equals the
+        smallest; NaN without a private cell.
         """
         if self.at(self.cells.epsilon):
             return self.cells.epsilon

@@ -23,7 +23,7 @@ def table():
 
 def test_marks_against_c_are_the_means_over_seeds_and_levels_the_baseline(table):
     drawn = figure(table)
-    exposure = [one for one in drawn.axes if one.get_title(loc="left").startswith("e ")][0]
+    exposure = next(one for one in drawn.axes if one.get_title(loc="left").startswith("e "))
     rows = table.loc[(table["metric"] == "exposure") & (table["slice_kind"] == "all")]
     means = rows.groupby(["rule", "clip_norm"], dropna=False)["value"].mean()
     shown = sorted(y for _, y in marks(exposure, "all"))
