@@ -41,7 +41,11 @@ class Audits:
 
     @property
     def epsilon(self) -> float:
-        """The ε with most conditions, the smallest of equals; NaN without a private cell."""
+        """The main ε of the family if it is there, else the one with most conditions, of equals the
+        smallest; NaN without a private cell.
+        """
+        if self.at(self.cells.epsilon):
+            return self.cells.epsilon
         counts = Counter({line.epsilon: 0 for line in sorted(self.lines, key=lambda x: x.epsilon)})
         for line in self.lines:
             counts[line.epsilon] += len(line.conditions)

@@ -110,7 +110,8 @@ def _finding(source: Outcomes, line: Line, best: int, one: _Measured) -> Finding
     fell = float((one.before - one.after).mean())
     rest = float((one.others_before - one.others_after).mean())
     return Finding(
-        "memorisation", of_line(line, best), "the baseline" if whole else "all other records",
+        "memorisation" if whole else "protection", of_line(line, best),
+        "the baseline" if whole else "all other slices",
         f"fall of {one.metric}", one.column, one.n, line.epsilon, fell, rest,
         over_seeds(one.falls), words, True, (*one.runs["run_key"], *one.runs["neither"]),
         unit="bits" if one.metric == _EXPOSURE else "points",

@@ -16,8 +16,9 @@ KINDS = {
     "attribution": "what clipping, noise and both together take of a slice's recall",
     "rule": "one rule against another on a slice, each at the C that validation chose",
     "threshold": "the largest C of a rule against its smallest",
-    "memorisation": "exposure of canaries, or the area of an attack on members, falls from the"
-    " baseline; and of a slice more or less than of all other slices",
+    "memorisation": "exposure of all canaries, or the area of an attack on all members, falls from"
+    " the baseline",
+    "protection": "the same falls more or less of a slice than of all other slices",
     "calibration": "confidence above accuracy on a slice, beyond that of the baseline",
 }
 

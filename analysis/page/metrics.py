@@ -29,8 +29,12 @@ _WORDS = (
     ("nll", "Cross entropy", "lose", "dark: unlikely", "mean negative log-likelihood, in nats"),
     ("brier", "Brier score", "lose", "dark: far off",
      "mean squared error of the class probabilities"),
+    ("exposure", "Exposure", "lose", "dark: remembered",
+     "how far its canaries stand out, in bits; 1.44 where nothing is remembered"),
+    ("membership_auc", "Membership attack", "lose", "dark: found out",
+     "area under the ROC curve of a threshold on the loss; 0.5 is chance"),
 )  # fmt: skip
-_SHARES = ("kept", "clip_fraction", "recall", "accuracy", "ece", "ece_calibrated")
+_SHARES = ("kept", "clip_fraction", "recall", "accuracy", "ece", "ece_calibrated", "membership_auc")
 _SPARE = ("accuracy", "ece_change", "nll", "brier")
 
 
@@ -71,12 +75,17 @@ class Shown:
 
 
 def shown(split: str) -> tuple[Shown, ...]:
-    """Return the metrics of an evaluation ``split``, with those of training."""
+    """Return the metrics of an evaluation ``split``, with those of training and of audits."""
     return tuple(
-        Shown(key, "train" if key in schema.METRICS_OF_TRAINING else split, title, about, dark,
-              scale)
+        Shown(key, _split(key, split), title, about, dark, scale)
         for key, title, scale, dark, about in _WORDS
-    )  # fmt: skip
+    )
+
+
+def _split(key: str, split: str) -> str:
+    if key in schema.METRICS_OF_TRAINING:
+        return "train"
+    return schema.AUDIT_SPLIT if key in schema.METRICS_OF_AUDIT else split
 
 
 OVERALL = {

@@ -65,7 +65,7 @@ def test_cells_without_an_audit_or_with_one_seed_claim_nothing():
 
 def test_bits_do_not_push_shares_from_the_top():
     table = planted_audits(np.random.default_rng(3), 5, before=BEFORE)
-    claims = [t for t in findings(table, NONE) if t.kind == "memorisation" and t.claimed]
+    claims = [t for t in findings(table, NONE) if t.unit == "bits" and t.claimed]
     assert claims
     assert all(0 < test.strength < 1 for test in claims)
     assert set(told(claims)) <= set(claims)
@@ -73,7 +73,7 @@ def test_bits_do_not_push_shares_from_the_top():
 
 def test_what_was_not_told_apart_is_said_in_bits():
     table = planted_audits(np.random.default_rng(4), 4)
-    lines = [x for x in limits(family(table), memorised(table)) if "memorisation" in x]
+    lines = [x for x in limits(family(table), memorised(table)) if "protection" in x]
     assert len(lines) == 1
     assert "bits [" in lines[0]
 

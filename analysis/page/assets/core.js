@@ -174,7 +174,8 @@ const Atlas = (() => {
       lines.push(`95 % ${by}, each seed: ${long(found.from)} to ${long(found.to)}`);
     }
     if (found.low === null && found.from === null) lines.push(`${found.seeds === 1 ? "one seed" : `${found.seeds} seeds`}, no interval`);
-    lines.push(`n = ${count(found.n)}${one.split === "train" ? " draws" : ""}`);
+    lines.push(`n = ${count(found.n)}${{ train: " draws", audit: " records with a coin" }[one.split] || ""}`);
+    if (one.split === "audit") lines.push("diagnostic, not private");
     if (one.split === "train" && row.part !== "baseline") lines.push({
       private: "diagnostic, not private", accounted: "noised, and inside ε",
       public: "of public records" }[row.release]);

@@ -137,9 +137,9 @@
 
   function words(one) {
     A.byId("map-title").textContent = `${one.title} by rule and slice`;
-    const raw = one.split === "train" && shape.rows.some(({ row }) => row.part !== "baseline" && row.release === "private");
+    const raw = one.split === "audit" || one.split === "train" && shape.rows.some(({ row }) => row.part !== "baseline" && row.release === "private");
     A.byId("map-about").replaceChildren(
-      `${one.about[0].toUpperCase()}${one.about.slice(1)}${one.split === "train" ? "" : `; ${one.split} split`}. Mean over seeds. Framed: the tail. `,
+      `${one.about[0].toUpperCase()}${one.about.slice(1)}${one.split === "train" ? "" : one.split === "audit" ? "; of audited runs" : `; ${one.split} split`}. Mean over seeds. Framed: the tail. `,
       raw ? A.element("span", { class: "tag" }, "diagnostic, not private") : "");
     host.setAttribute("aria-label", `${one.title}: ${shape.rows.length} rows by ${shape.columns.length} slices`);
   }

@@ -39,13 +39,13 @@
     const body = A.data.metrics[state.split].filter((one) => A.family().values[one.block]).map((one) => {
       const found = A.valueOf(one.key, place, at);
       const span = (low, high) => found && found[low] !== null ? `${A.long(found[low])} to ${A.long(found[high])}` : "–";
-      const raw = one.split === "train" && row.part !== "baseline" && row.release === "private";
+      const raw = one.split === "audit" || one.split === "train" && row.part !== "baseline" && row.release === "private";
       return make("tr", {}, make("th", { scope: "row" }, one.title + (raw ? " †" : "")),
         make("td", {}, found ? A.long(found.mean, one.change && row.part !== "baseline") : "–"), make("td", {}, span("low", "high")),
         make("td", {}, span("from", "to")), make("td", {}, found ? A.count(found.n) : "–"));
     });
     A.byId("panel-numbers").replaceChildren(make("table", {}, make("thead", {}, head), make("tbody", {}, ...body)),
-      make("p", { class: "hint" }, `${state.split} split${row.release === "private" && row.part !== "baseline" ? "; † diagnostic, not private" : ""}`));
+      make("p", { class: "hint" }, `${state.split} split${row.release === "private" && row.part !== "baseline" || body.some((one) => one.textContent.includes("†")) ? "; † diagnostic, not private" : ""}`));
   }
 
   function norms(row, place, at) {
