@@ -74,14 +74,11 @@ def pld_epsilon(event: DpEvent, relation: NeighboringRelation, delta: float, gri
 def pld_deltas(
     event: DpEvent, relation: NeighboringRelation, epsilons: Floats, grid: float
 ) -> Floats:
-    """Return δ at each ε, ascending, of an event, as :func:`pld_epsilon` rounds: never understated,
-    but for 1e-13 that double precision loses.
-    """
+    """Return δ at each ε of an event, as :func:`pld_epsilon` rounds: never understated."""
     accountant = QuickPLDAccountant(relation, value_discretization_interval=grid)
     _compose(accountant, "pld", event)
-    # All at once, in one pass over the losses; the stubs know of one ε only.
-    found = np.asarray(accountant.get_delta(epsilons), np.float64)  # pyright: ignore[reportArgumentType]
-    return np.clip(found, 0.0, 1.0)
+    # One by one: all at once dp-accounting walks over the losses in Python, which takes longer.
+    return np.array([accountant.get_delta(float(epsilon)) for epsilon in epsilons])
 
 
 def canonne(orders: Floats, curve: Floats, delta: float) -> Floats:

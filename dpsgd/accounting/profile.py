@@ -20,8 +20,7 @@ _GRID = 1e-3
 def privacy_profile(
     event: DpEvent, relation: Relation, epsilons: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return an upper bound on δ at each of ``epsilons``, which ascend: the event is
-    (ε_i, δ_i)-private for all of them.
+    """Return an upper bound on δ at each of ``epsilons``: the event is (ε_i, δ_i)-private for all.
 
     Together they bound the trade-off curve (Dong, Roth and Su, JRSS-B 2022, proposition 2.5).
     Raises ConfigError for an event or relation that ``accountant=pld`` refuses.

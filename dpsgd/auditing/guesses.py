@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
-from dpsgd.accounting.library import gaussian_sigma
 from dpsgd.auditing.curves import Curve, Floats, gaussian_curve
+from dpsgd.auditing.trials import epsilon_of_mu
 
 Flags: TypeAlias = NDArray[np.bool_]
 
@@ -107,12 +107,12 @@ def gaussian_epsilon_of_guesses(guesses: Guesses, delta: float, significance: fl
     of another shape may lie below such a curve at one place and above it at another: what is
     refuted then is the shape. Compare with the run's own curve by :func:`refutes`.
     """
-    return _largest_refuted(
-        lambda e: refutes(guesses, gaussian_curve(1 / gaussian_sigma(e, delta)), significance)
-    )
+    mu = _largest_refuted(lambda mu: refutes(guesses, gaussian_curve(mu), significance))
+    return epsilon_of_mu(mu, delta) if math.isfinite(mu) else math.inf
 
 
 def _largest_refuted(refuted: Callable[[float], bool]) -> float:
+    """Return the largest ε or μ that is refuted."""
     if not refuted(_TOLERANCE):
         return 0.0
     low, high = _TOLERANCE, 1.0

@@ -26,7 +26,7 @@ from dpsgd.training.canaries import Canaries, CanaryUnits
 GRADIENT = "gradient"
 """The kind of canary that is a gradient, in ``audit.parquet``."""
 _BOUNDS = ("audit_epsilon", "audit_epsilon_gaussian", "audit_refuted")
-_POINTS = 400
+_POINTS = 100
 """Of the privacy profile that a run is held to."""
 
 

@@ -93,11 +93,17 @@ class CanaryUnits:
         """Return the draw without canaries, and which of them were in it, ascending, whatever their
         coins; one of which several records were drawn is there as often.
         """
-        ours = draw.members >= self.first
-        drawn = (draw.members[ours] - self.first) // self.records
+        members = draw.members
+        if bool((members[1:] > members[:-1]).all()):
+            data = int(torch.searchsorted(members, self.first))
+            rows = int(torch.searchsorted(draw.unit, data))
+            drawn = (members[data:] - self.first) // self.records
+            return Draw(draw.records[:rows], draw.unit[:rows], members[:data]), drawn
+        ours = members >= self.first
+        drawn = (members[ours] - self.first) // self.records
         position = torch.cumsum(~ours, 0) - 1
         rows = ~ours[draw.unit]
-        of_data = Draw(draw.records[rows], position[draw.unit[rows]], draw.members[~ours])
+        of_data = Draw(draw.records[rows], position[draw.unit[rows]], members[~ours])
         return of_data, drawn.sort().values
 
 
@@ -185,13 +191,18 @@ class Canaries:
         count = len(self.units.included)
         self.reading = Reading(count, self.probability, self.units.records)
         self._drawn = torch.zeros(count, dtype=torch.int64)
-        self._filled: tuple[State, Tensor, Tensor] | None = None
+        self._filled: _Filled | None = None
         self._known = torch.zeros(self.units.places.shape, dtype=torch.float64)
+        device = next(iter(self.like.values())).device
+        self._nothing = torch.zeros(count, dtype=torch.float64, device=device)
+        columns = self.units.places.T.contiguous().to(device)
+        self._places = [None if int(places[0]) < 0 else places for places in columns]
 
     def apart(self, draw: Draw) -> tuple[Draw, Tensor]:
         """Return the draw without canaries, and those in it whose coin says so, ascending."""
         of_data, drawn = self.units.split(draw)
-        self._drawn = torch.bincount(drawn, minlength=len(self.units.included))
+        if self.probability is None:
+            self._drawn = torch.bincount(drawn, minlength=len(self.units.included))
         return of_data, drawn[self.units.included[drawn]]
 
     def watched(self, batches: Iterable[UnitGradients]) -> Iterator[UnitGradients]:
@@ -209,44 +220,55 @@ class Canaries:
 
         ``info`` is that of one canary ``[1, ...]``.
         """
-        norm, _ = self._fill(rule, state, info)
+        norm = self._fill(rule, state, info).norm
         device = next(iter(self.like.values())).device
         return CanaryBatch(self.units, drawn, norm.float().to(device), self.like)
 
-    def read(self, result: Step, rule: ClipRule, state: State, expected_units: float) -> None:
+    def read(self, result: Step, expected_units: float) -> None:
         """Add what the step's noised update says of every canary, the data's part taken off."""
         if self._filled is None:
             raise RuntimeError("a step is read after its canaries were put into it")
-        parts, scale = self._filled[2], rule.scale(state).double()
-        full = float(parts.square().sum())
+        weights, full = self._filled.weights, self._filled.full
         update = self._at_places(result.mean) - self._known
         if result.noise is not None:
             update += self._at_places(result.noise)
-        found = update @ (parts / scale) * expected_units / full
+        found = update @ (weights * expected_units)
         self.reading.add(found, self.noise_multiplier**2 / full, self._drawn)
 
     def _at_places(self, values: Mapping[str, Tensor]) -> Tensor:
         """Return ``[canaries, groups]`` float64 on the CPU: what ``values`` hold at their places,
         0 in a group that is left out.
         """
-        found = torch.zeros(self.units.places.shape, dtype=torch.float64)
-        for group, holder in enumerate(self.units.holders):
-            places, flat = self.units.places[:, group], values[holder].view(-1)
-            if int(places[0]) >= 0:
-                found[:, group] = flat[places.to(flat.device)].double().cpu()
-        return found
+        columns = [
+            self._nothing if places is None
+            else values[holder].reshape(-1).index_select(0, places).double()
+            for holder, places in zip(self.units.holders, self._places, strict=True)
+        ]  # fmt: skip
+        return (columns[0].unsqueeze(1) if len(columns) == 1 else torch.stack(columns, 1)).cpu()
 
-    def _fill(self, rule: ClipRule, state: State, info: Info) -> tuple[Tensor, Tensor]:
-        """Return the norm ``[groups]`` that fills the envelope most, the longest if there are
-        several, and how much of it by group: w_g·n_g/scale_g.
-        """
-        if self._filled is None or self._filled[0] is not state:
+    def _fill(self, rule: ClipRule, state: State, info: Info) -> _Filled:
+        """Return how a canary fills the envelope most, the longest norm if there are several."""
+        if self._filled is None or self._filled.state is not state:
             scale = rule.scale(state).double()
             tried = _SIZES.unsqueeze(1) * scale * self.units.direction
             norm, _ = _longest(tried, scale, rule, state, info)
-            tried = _FINER.unsqueeze(1) * norm
-            self._filled = (state, *_longest(tried, scale, rule, state, info))
-        return self._filled[1], self._filled[2]
+            norm, parts = _longest(_FINER.unsqueeze(1) * norm, scale, rule, state, info)
+            full = float(parts.square().sum())
+            self._filled = _Filled(state, norm, parts / scale / full, full)
+        return self._filled
+
+
+@dataclass(frozen=True)
+class _Filled:
+    """In a rule's ``state`` a canary has ``norm`` ``[groups]``. w_g·n_g/scale_g is its part of the
+    envelope in a clip group: ``full`` is the sum of their squares, and ``weights`` ``[groups]``
+    make 1 of what it adds to a sum.
+    """
+
+    state: State
+    norm: Tensor
+    weights: Tensor
+    full: float
 
 
 def _longest(

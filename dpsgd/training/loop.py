@@ -100,7 +100,7 @@ class Trainer:
             batches = self._captured(inputs, targets, draw, step)
             result = self._step(batches, state, step, split, draw, planted, raw=wants_bias)
             if self.canaries is not None:
-                self.canaries.read(result, self.rule, state, self.sampler.expected_units)
+                self.canaries.read(result, self.sampler.expected_units)
             threshold = self.rule.threshold(state)
             answer = result.answer.cpu()
             state = self.rule.update(state, answer)

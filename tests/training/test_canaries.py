@@ -77,7 +77,7 @@ def test_a_step_without_noise_is_read_as_one_where_a_canary_was_and_nought_elsew
         [canaries.batch(drawn, rule, state, {})], rule, state, groups, {}, clipping=True,
         noise_multiplier=0.0, expected_units=EXPECTED, generator=torch.Generator(),
     )  # fmt: skip
-    canaries.read(result, rule, state, EXPECTED)
+    canaries.read(result, EXPECTED)
     inside = torch.zeros(COUNT, dtype=torch.bool)
     inside[drawn] = True
     one = np.log1p(0.1 * np.expm1(1 / (2 * SIGMA**2)))
