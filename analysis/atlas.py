@@ -48,8 +48,8 @@ cells are fetched from MLflow, which has neither telemetry nor predictions.
 What is written, below the output folder:
   cells.parquet     one row per run, split, slice and metric, with every setting
   figures/          each figure as .png, .svg and .pdf:
-    map             rule and threshold by slice: kept, clip fraction, recall;
-                    map.csv: its rows, with every setting that differs
+    map             rule and threshold by slice: kept, clip fraction, recall,
+                    ECE; map.csv: its rows, with every setting that differs
     norms           gradient norms before and after clipping
     tail_curves     recall and accuracy of what is rare, against C
     attribution     the fall from the baseline: clipping, noise, both

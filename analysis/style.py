@@ -27,7 +27,7 @@ GRID = "#ececec"
 TAIL = "#b3400f"
 
 TEXT = 7.0
-SMALL = 5.5
+SMALL = 6.5
 HEADING = 8.0
 
 SURVIVING = mpl.colormaps["cividis"]

@@ -72,6 +72,12 @@ class Layout:
         x, y = self.corner(last)
         return x + self.grid.size[0] + self.overhang + MARGIN, y + self._from_tiles_on(last)
 
+    @property
+    def together(self) -> float:
+        """Height of what no page can part: the highest panel."""
+        places = range(len(self.abouts))
+        return MARGIN + max(self._header(place) + self._from_tiles_on(place) for place in places)
+
     def corner(self, panel: int) -> tuple[float, float]:
         """Top left corner of the tiles of a panel, from the top left of the block."""
         x, y = MARGIN + self.labels, MARGIN + self._header(0)
@@ -118,10 +124,11 @@ def lay_out_family(
     kinds = [(column.kind, column.heading) for column in family.columns]
     gaps = 0.09 * (len(set(kinds)) - 1)
     free = PAGE[0] - labels - 2 * MARGIN
-    room = (free - 2 * GAP) / 3 if beside else free
+    beside_it = len(family.panels)
+    room = (free - (beside_it - 1) * GAP) / beside_it if beside else free
     narrow, broad = _TILE_WIDTH
     wide = min(broad, max(narrow, (room - gaps) / len(kinds)))
-    tile = (max(wide, (_NARROWEST_PANEL - gaps) / len(kinds)), 0.235 if tall else 0.2)
+    tile = (max(wide, (_NARROWEST_PANEL - gaps) / len(kinds)), 0.25 if tall else 0.2)
     names = tuple(slice_name(column, tile[0] - 0.02) for column in family.columns)
     left = _edges(kinds, tile[0], 0.09, {})
     groups = [(row.group, row.note) for row in family.rows]

@@ -1,4 +1,4 @@
-"""The map: what each clipping rule kept of each slice, how often it clipped, and the recall lost.
+"""The map: what each clipping rule kept of each slice, how often it clipped, the recall lost, ECE.
 
 Rows are rules and thresholds, columns are slices. Kept leads, for the clip fraction saturates.
 """
@@ -23,6 +23,9 @@ from analysis.figures.panels import Panel
 from analysis.figures.sentences import joined
 from analysis.figures.tiles import draw_names, draw_tiles
 from analysis.lettering import fonts_for, one_line, wrap
+
+_APART = 0.015
+"""Inches by which a second line stands lower: else it touches what hangs below the first."""
 
 
 def figure(table: pd.DataFrame, left_out: str = "") -> Figure:
@@ -64,7 +67,7 @@ def _family(drawn: Figure, block: Block, family: Family) -> None:
         axes = _axes(drawn, corner, layout.grid.size)
         draw_tiles(axes, layout.grid, panel, family.row_seeds.tolist())
         draw_names(axes, layout.grid, family.columns, layout.names)
-        _title(axes, layout, place, f"{'abc'[place]}  {panel.title}")
+        _title(axes, layout, place, f"{'abcd'[place]}  {panel.title}")
         if place == 0 or layout.labels_each:
             _row_labels(axes, layout, family)
         else:
@@ -125,14 +128,14 @@ def _row_labels(axes: Axes, layout: Layout, family: Family) -> None:
     for row, y, label in zip(family.rows, middle, axes.get_yticklabels(), strict=True):
         label.set(color=style.INK, va="bottom" if row.detail else "center_baseline")
         if row.detail:
-            _left_text(axes, 0.05, y, row.detail, style.SMALL, ha="right", va="top")
+            _left_text(axes, 0.05, y + _APART, row.detail, style.SMALL, ha="right", va="top")
     for _, run in groupby(enumerate(family.rows), key=lambda pair: (pair[1].group, pair[1].note)):
         place, row = next(run)
         bold: dict[str, Any] = {"fontweight": "bold", "color": style.INK, "ha": "left"}
         bold["va"] = "bottom" if row.note else "center_baseline"
         _left_text(axes, layout.labels, middle[place], row.group, style.TEXT, **bold)
         if row.note:
-            _left_text(axes, layout.labels, middle[place], row.note, style.SMALL, va="top")
+            _left_text(axes, layout.labels, middle[place] + _APART, row.note, style.SMALL, va="top")
     _left_text(axes, 0.05, -0.03, "n test", style.SMALL, ha="right", va="bottom")
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from analysis.conditions import conditions
 from analysis.figures.notes import Notes
-from analysis.figures.panels import Cells, Panel, clip_fraction, kept, on_one_scale, recall
+from analysis.figures.panels import Cells, Panel, clip_fraction, ece, kept, on_one_scale, recall
 from analysis.slices import SliceColumn, slice_columns
 from analysis.table import unpaired
 from analysis.wording import counted, epsilon_text
@@ -116,7 +116,7 @@ def _family(
         heading=part["heading"].iloc[0],
         rows=tuple(rows[place] for place in places),
         columns=columns,
-        panels=(*_of_training(cells), recall(cells, without)),
+        panels=(*_of_training(cells), recall(cells, without), *_of_confidence(cells)),
         row_seeds=seeds[places],
     )
 
@@ -126,6 +126,12 @@ def _of_training(cells: Cells) -> tuple[Panel, ...]:
     panels = kept(cells), clip_fraction(cells)
     some = [np.isfinite(panel.mean[~cells.plain]).any() for panel in panels]
     return panels[1:] if some == [False, True] else panels
+
+
+def _of_confidence(cells: Cells) -> tuple[Panel, ...]:
+    """Return ECE; nothing where no cell has a value."""
+    panel = ece(cells)
+    return (panel,) if np.isfinite(panel.mean).any() else ()
 
 
 def _rows(first: pd.DataFrame, row_seeds: np.ndarray, notes: Notes) -> list[MapRow]:

@@ -42,8 +42,10 @@ class PageLayout:
 
     @property
     def print_scale(self) -> float:
-        """By how much the figure shrinks to fit on a page; families may go on to the next."""
-        high = self.size[1] if len(self.blocks) == 1 else 0.0
+        """By how much the figure shrinks to fit on a page; families, and panels that stand below
+        one another, may go on to the next.
+        """
+        high = self.blocks[0].layout.together if len(self.blocks) == 1 else 0.0
         return PAGE[0] / max(PAGE[0], self.size[0], high * PAGE[0] / PAGE[1])
 
 

@@ -1,4 +1,4 @@
-"""The three heat maps as arrays: kept, clip fraction, and recall against the baseline."""
+"""The heat maps as arrays: kept, clip fraction, recall against the baseline, and ECE."""
 
 from __future__ import annotations
 
@@ -151,6 +151,24 @@ def recall(cells: Cells, without: int) -> Panel:
         cmap=style.CHANGE,
         limits=(-reach, reach),
         signed=True,
+    )
+
+
+def ece(cells: Cells) -> Panel:
+    """Return the expected calibration error, also of the baselines: they are on its scale."""
+    mean, sd, seeds = cells.arrays("ece", "test", "value")
+    return Panel(
+        title="ECE",
+        about="expected calibration error, test split, of confidence in bins; of few examples it is"
+        " above zero however well a model is calibrated (figure calibration shows by how much)",
+        dark="dark: large error",
+        mean=mean,
+        sd=sd,
+        seeds=seeds,
+        plain=np.zeros_like(cells.plain),
+        cmap=style.LOST,
+        limits=(0.0, _reach(mean)),
+        signed=False,
     )
 
 

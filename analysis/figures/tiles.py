@@ -128,11 +128,11 @@ def _write(
     axes: Axes, grid: Grid, corner: tuple[float, float], lines: tuple[str, str], ink: str
 ) -> None:
     x, y = corner[0] + grid.tile[0] / 2, corner[1] + grid.tile[1] / 2
-    shift = 0.045 if lines[1] else 0.0
+    shift = 0.05 if lines[1] else 0.0
     axes.text(x, y - shift, lines[0], ha="center", va="center_baseline", fontsize=style.TEXT,
               color=ink)  # fmt: skip
     if lines[1]:
-        axes.text(x, y + 0.06, lines[1], ha="center", va="center_baseline",
+        axes.text(x, y + 0.063, lines[1], ha="center", va="center_baseline",
                   fontsize=style.SMALL, color=ink)  # fmt: skip
 
 

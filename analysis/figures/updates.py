@@ -17,12 +17,13 @@ from analysis.figures import common_words
 from analysis.figures.scales import logarithmic, thresholds
 from analysis.figures.sheet import WIDE, Entry, label, legend, legend_height, note, page, panel
 from analysis.interval import t_interval_of
-from analysis.lettering import one_line
+from analysis.lettering import fonts_for, one_line, shorten
 from analysis.lines import Chosen, Family, Line, family
 
 READS = "telemetry"
 _MOST, _SEEDS, _GROUPS = 6, 5, 4
 _LEFT, _HIGH, _ACROSS, _DOWN = 0.5, 1.15, 4, 0.78
+_HEADING, _EDGE = 0.21, 0.02
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,8 @@ def figure(table: pd.DataFrame | Family, telemetry: pd.DataFrame) -> Figure:
         found = _layers(rows, [each.condition for each in chosen])
         groups = [schema.GROUP_ALL, *_drawn(found)]
         entries = _entries(cells, chosen)
-        top = legend_height(entries) + 0.3
+        several = len(groups) > 1
+        top = legend_height(entries) + 0.3 + (_HEADING if several else 0.0)
         bands = len(groups) + 1
         high = top + bands * _HIGH + (bands - 1) * _DOWN + 0.45
         drawn = page(high, _caption(cells, chosen, found, rows))
@@ -73,11 +75,12 @@ def figure(table: pd.DataFrame | Family, telemetry: pd.DataFrame) -> Figure:
         apart = (WIDE - _LEFT - 0.08) / _ACROSS
         size = (apart - 0.52, _HIGH)
         for row, group in enumerate([*groups, None]):
+            if several and group is not None:
+                _heading(drawn, top + row * (_HIGH + _DOWN), group)
             for place, stat in enumerate(_STATS):
                 corner = (_LEFT + place * apart, top + row * (_HIGH + _DOWN))
-                title = (
-                    f"{'abcd'[place]}{row + 1 if groups else ''}  {_titled(stat, group, groups)}"
-                )
+                by = ", by C" if group is None else ""
+                title = f"{'abcd'[place]}{row + 1}  {stat.title}{by}"
                 axes = panel(drawn, corner, size, title)
                 if group is None:
                     _over_norms(axes, cells, stat, rows)
@@ -100,13 +103,14 @@ def _drawn(layers: Sequence[str]) -> list[str]:
     return [layers[int(place)] for place in places]
 
 
-def _titled(stat: _Stat, group: str | None, groups: Sequence[str]) -> str:
-    if group is None:
-        return f"{stat.title}, by C"
-    if len(groups) == 1:
-        return stat.title
+def _heading(drawn: style.Page, top: float, group: str) -> None:
+    """Write above a row of panels, whose axes begin at ``top``, of which layer they are."""
     name = "all layers" if group == schema.GROUP_ALL else one_line(group)
-    return f"{stat.title}, {name}"
+    text = shorten(name, WIDE - 2 * _EDGE, style.HEADING)
+    wide, high = drawn.get_size_inches()
+    drawn.text(_EDGE / wide, 1 - (top - _HEADING) / high, text, va="bottom", color=style.MUTED,
+               fontsize=style.HEADING, fontweight="bold", parse_math=False,
+               fontfamily=list(fonts_for(text)), gid="row")  # fmt: skip
 
 
 def _over_steps(

@@ -16,7 +16,7 @@ FEWEST = 10
 _TINY = 1e-12
 _MOST_SEEDS = 100
 _SHARED = 0.25
-_HALVINGS = 60
+_HALVINGS = 40
 
 
 @dataclass(frozen=True)

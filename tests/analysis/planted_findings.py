@@ -12,6 +12,8 @@ from analysis import schema
 LABELS = ("0", "1", "2", "3")
 PER_LABEL = 40
 RULES = (("none", np.nan), ("flat", 0.1), ("flat", 1.0), ("per_layer", 0.1))
+PRIVATE = (*((rule, norm, "neither" if rule == "none" else "private") for rule, norm in RULES),)
+EVERY = (*PRIVATE, *((*pair, kind) for pair in RULES[1:] for kind in ("clip_only", "noise_only")))
 
 
 def planted(
@@ -22,8 +24,10 @@ def planted(
     spread: float = 0.5,
     labels: Sequence[str] = LABELS,
     per_label: int = PER_LABEL,
+    cells: Sequence[tuple[str, float, str]] = PRIVATE,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return (table, predictions) of a baseline and three private conditions.
+    """Return (table, predictions) of a baseline and three private conditions; of ``EVERY`` cell
+    also with their diagnostics.
 
     Examples differ in how hard they are and seeds in how good they are, the same for all rules,
     but for flat clipping, which loses a share ``lost`` of the last label.
@@ -31,7 +35,7 @@ def planted(
     hard = generator.normal(1.5, 1.0, (len(labels), per_label))
     rows: list[dict[str, object]] = []
     parts: list[pd.DataFrame] = []
-    for rule, norm in RULES:
+    for rule, norm, mechanism in cells:
         for seed in range(seeds):
             of_seed = generator.normal(0, spread)
             chance = 1 / (1 + np.exp(-(hard + of_seed)))
@@ -39,19 +43,21 @@ def planted(
             if rule == "flat":
                 right[-1] &= generator.random(per_label) >= lost
             sure = np.clip(chance + generator.normal(0, 0.05, hard.shape), 0.3, 1)
-            key = f"{rule}-{norm}-{seed}"
-            rows += _rows(_cell(rule, norm, seed, key), right, labels, generator)
+            more = "" if (rule, norm, mechanism) in PRIVATE else mechanism
+            key = f"{rule}-{norm}-{seed}{more}"
+            rows += _rows(_cell(rule, norm, seed, key, mechanism), right, labels, generator)
             parts.append(_predictions(key, right, sure, labels))
     return pd.DataFrame(rows), pd.concat(parts, ignore_index=True)
 
 
-def _cell(rule: str, norm: float, seed: int, key: str) -> dict[str, object]:
-    private = rule != "none"
+def _cell(rule: str, norm: float, seed: int, key: str, mechanism: str) -> dict[str, object]:
+    private = mechanism == "private"
     return {
         "run_key": key, "baseline_key": f"none-nan-{seed}", "rule": rule, "clip_norm": norm,
-        "mechanism": "private" if private else "neither", "private": private, "model": "mlp",
+        "mechanism": mechanism, "private": private, "model": "mlp",
         "data": "planted", "seed": seed, "data_seed": 0, "epsilon": 3.0 if private else np.inf,
-        "epsilon_target": 3.0 if private else np.nan, "delta": 1e-4 if private else np.nan,
+        "epsilon_target": np.nan if mechanism == "neither" else 3.0,
+        "delta": 1e-4 if private else np.nan,
         "noise_multiplier": 1.1, "accountant": "pld", "unit": "record", "unit_name": "record",
         "relation": "add_or_remove_one", "lr_scale": "by_norm", "config.data.holdout": "public",
         "steps_planned": 10, "batch": 10.0, "n_units": 100, "lr": 0.1, "label": key,
@@ -72,7 +78,9 @@ def _rows(
             for metric in ("accuracy", "recall"):
                 rows.append((split, kind, name, metric, own.mean(), own.size))
         kept = 0.4 + generator.normal(0, 0.02)
-        rows.append(("train", kind, name, "kept", kept if cell["private"] else 1.0, 1000))
+        rows.append(
+            ("train", kind, name, "kept", 1.0 if cell["mechanism"] == "neither" else kept, 1000)
+        )
         rows.append(("train", kind, name, "clip_fraction", 0.5, 1000))
     for split in ("validation", "test"):
         for metric in ("macro_accuracy", "tail_worst"):

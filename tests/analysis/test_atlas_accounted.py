@@ -65,7 +65,11 @@ def drawn(tmp_path, *cells):
 def test_an_accounted_map_shows_its_intervals_and_no_kept(tmp_path, seeds):
     cells = [counted(seed) for seed in range(seeds)]
     family, caption = drawn(tmp_path, *cells, *(off(baseline(seed)) for seed in range(seeds)))
-    assert [panel.title for panel in family.panels] == ["Clip fraction", "Recall − baseline recall"]
+    assert [panel.title for panel in family.panels] == [
+        "Clip fraction",
+        "Recall − baseline recall",
+        "ECE",
+    ]
     panel = family.panels[0]
     row = [r.part for r in family.rows].index("private")
     names = [column.name for column in family.columns]

@@ -50,9 +50,16 @@ def _panels(drawn):
     return {axes.get_title(loc="left")[3:]: axes for axes in drawn.axes if axes.get_title("left")}
 
 
-def test_three_panels_and_kept_leads(tmp_path):
+def test_four_panels_and_kept_leads(tmp_path):
     drawn = figure(_table(tmp_path, *sweep(["flat"], [1.0], 2)))
-    assert list(_panels(drawn)) == ["Kept", "Clip fraction", "Recall − baseline recall"]
+    assert list(_panels(drawn)) == ["Kept", "Clip fraction", "Recall − baseline recall", "ECE"]
+
+
+def test_without_any_calibration_error_there_is_no_panel_of_it(tmp_path):
+    cells = sweep(["flat"], [1.0], 2)
+    for content in cells:
+        set_value(content, {"metric": "ece"}, None, 0)
+    assert "ECE" not in _panels(figure(_table(tmp_path, *cells)))
 
 
 def test_tiles_hold_the_planted_numbers(tmp_path):
@@ -60,13 +67,16 @@ def test_tiles_hold_the_planted_numbers(tmp_path):
     tail = [column.name for column in view.columns].index(TAIL_LABEL)
     rows = [(row.group, row.label) for row in view.rows]
     flat = rows.index(("flat", "C = 1"))
-    kept, clipped, recall = view.panels
+    kept, clipped, recall, ece = view.panels
     assert kept.mean[flat, tail] == pytest.approx(0.225)
     assert kept.sd[flat, tail] == pytest.approx(0.005)
     assert clipped.mean[flat, tail] == pytest.approx(0.925)
     assert recall.mean[flat, tail] == pytest.approx(-0.55 * 0.7)
     assert recall.mean[0, tail] == pytest.approx(0.71)
     assert np.all(recall.seeds == 3)
+    assert ece.mean[0, tail] == pytest.approx(1 - 0.71)
+    assert ece.mean[flat, tail] == pytest.approx(1 - 0.71 + 0.55 * 0.7)
+    assert ece.sd[flat, tail] == pytest.approx(0.01)
 
 
 def test_a_tile_shows_its_mean_and_its_spread(tmp_path):
@@ -204,6 +214,14 @@ SIZES = {
     "3 rows, 30 slices": (["flat"], [0.5, 1.0], slices([f"c{i}" for i in range(27)])),
     "long names": (["a_rule_with_a_long_name"], [1.0], slices([*ODD, "the last name is long too"])),
 }
+
+
+@pytest.mark.parametrize("size", ["1 row, 3 slices", "3 rows, 30 slices", "long names"])
+def test_every_letter_can_be_read(tmp_path, size):
+    rules, norms, places = SIZES[size]
+    drawn = figure(_table(tmp_path, *sweep(rules, norms, 2, places=places)))
+    said = [text for text in drawn.findobj(Text) if text.get_text() and text.get_visible()]
+    assert min(text.get_fontsize() for text in said) >= 6.5
 
 
 @pytest.mark.parametrize("size", SIZES)

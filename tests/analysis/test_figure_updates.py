@@ -45,10 +45,19 @@ def test_means_over_training_stand_against_the_threshold(tmp_path):
 
 def test_layers_have_rows_where_the_telemetry_has_them(tmp_path):
     drawn = figure(_table(tmp_path), _telemetry(groups=("all", "hidden")))
-    assert marks(titled(drawn, "Direction, hidden"), "flat")
+    assert marks(titled(drawn, "a2  Direction"), "flat")
+    assert texts(drawn, "row") == ["all layers", "hidden"]
     assert "no layers of their own" not in caption(drawn)
     flat = figure(_table(tmp_path), _telemetry())
+    assert texts(flat, "row") == []
     assert "no layers of their own" in caption(flat)
+
+
+def test_of_many_layers_the_first_the_last_and_some_between_are_drawn(tmp_path):
+    layers = [f"block{k}.conv" for k in range(9)]
+    drawn = figure(_table(tmp_path), _telemetry(groups=("all", *layers)))
+    assert texts(drawn, "row") == ["all layers", *(layers[k] for k in (0, 3, 5, 8))]
+    assert "by layer (9, of which 4 are drawn)" in caption(drawn)
 
 
 def test_raw_gradients_are_called_a_diagnostic(tmp_path):

@@ -1,17 +1,11 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
 from planted_findings import planted
 
-from analysis.findings.erasure import erasures
 from analysis.findings.findings import corrected, findings, told
-from analysis.findings.outcomes import Outcomes
-from analysis.findings.rivals import rules
-from analysis.lines import family
 
 NONE = pd.DataFrame({n: [] for n in ["run_key", "example", "label", "predicted", "confidence"]})
 
@@ -54,20 +48,6 @@ def test_predictions_and_cells_agree_on_every_difference():
         other = by_example[tuple(getattr(test, k) for k in key)]
         assert test.effect.mean == pytest.approx(other.effect.mean)
         assert not test.effect.of_examples
-
-
-@pytest.mark.slow
-def test_where_nothing_is_true_claims_are_as_rare_as_is_said():
-    generator = np.random.default_rng(5)
-    cells = family(planted(generator, 3)[0])
-    claims = 0
-    for _ in range(200):
-        table, predictions = planted(generator, 3)
-        source = Outcomes(replace(cells, table=table), predictions)
-        tests = corrected([*erasures(source), *rules(source)])
-        claims += any(test.claimed for test in tests)
-    # 5 % of 200 are 10; more than 16 would happen by chance in under 2 % of such series.
-    assert claims <= 16
 
 
 def test_more_tests_make_every_claim_harder():
