@@ -93,12 +93,12 @@ class RecordedGradients:
     def norms(self) -> Tensor:
         """``[units, groups]`` norms."""
         settled, together = self.captured.settled, self.captured.together
-        names = [*(together.pieces if together else ()), *settled]
-        if not names:
+        if not settled and together is None:
             rows = len(self.losses) if self.units is None else self.units.count
             return self.losses.new_zeros(rows, len(self.groups))
         with full_precision(self.losses.device):
-            norms = [together.norms()] if together else []
+            names, *norms = ([],) if together is None else together.norms()
+            names += settled
             norms += [s.squared.sqrt().unsqueeze(1) for s in settled.values()]
             columns = norms[0] if len(norms) == 1 else torch.cat(norms, dim=1)
             if len(self.groups) == 1:

@@ -9,15 +9,15 @@ same lengths and the same scaled rows, which are computed once; all parameters s
 # (torch leaves parts of these calls untyped)
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeGuard
 
 import torch
 from torch import Tensor
 
 from dpsgd.engine.gradients import Units
+from dpsgd.engine.lengths import lengths
 from dpsgd.engine.pieces import CANCELLATION, Piece, Rows, as_summed, zeroed
 from dpsgd.engine.vectors import Vectors
 
@@ -43,10 +43,11 @@ class Together:
     pieces: dict[str, Vectors | Rows]
     units: Units | None
 
-    def norms(self) -> Tensor:
-        """``[units, parameters]`` norms."""
-        pieces = list(self.pieces.values())
-        return _of_rows(pieces) if self.units is None else _of_units(pieces, self.units).sqrt_()
+    def norms(self) -> tuple[list[str], Tensor]:
+        """Return the parameters' names, and their ``[units, parameters]`` norms."""
+        if self.units is None:
+            return _of_rows(self.pieces)
+        return [*self.pieces], _of_units(list(self.pieces.values()), self.units).sqrt_()
 
     def weighted_sums(self, weights: Tensor, group_of: Sequence[int]) -> dict[str, Tensor]:
         """Σ_r w_rg·grad_r of every parameter, given ``[rows, groups]`` weights and the clip group
@@ -95,10 +96,36 @@ def _product(piece: Vectors | Rows, of: Callable[[Tensor], Tensor]) -> Tensor:
     return of(piece.a) * of(piece.g) if isinstance(piece, Vectors) else of(piece.value)
 
 
-def _of_rows(pieces: Sequence[Vectors | Rows]) -> Tensor:
-    """‖g·aᵀ‖ = ‖g‖‖a‖, in float64: a long g must not meet an a whose squares underflowed."""
-    length = _once(partial(torch.linalg.vector_norm, dim=1, dtype=torch.float64))
-    return torch.stack([_product(piece, length) for piece in pieces], dim=1)
+def _of_rows(pieces: Mapping[str, Vectors | Rows]) -> tuple[list[str], Tensor]:
+    """‖g·aᵀ‖ = ‖g‖‖a‖. The length of a layer's g is also that of its bias: where there is one, it
+    stays in the table of lengths when the weight's takes the place of that of a.
+    """
+    vectors: dict[str, Vectors] = {}
+    rows: dict[int, list[tuple[str, Tensor]]] = {}
+    for name, piece in pieces.items():
+        if isinstance(piece, Vectors):
+            vectors[name] = piece
+        else:
+            rows.setdefault(id(piece.value), []).append((name, piece.value))
+    alone: list[str] = []
+    beside: list[str] = []
+    biases: list[str] = []
+    for name, piece in vectors.items():
+        same = rows.get(id(piece.g))
+        if same:
+            biases.append(same.pop()[0])
+            beside.append(name)
+        else:
+            alone.append(name)
+    rest = [own for left in rows.values() for own in left]
+    weights, count = alone + beside, len(vectors)
+    held = [vectors[name] for name in weights]
+    table = lengths([*(x.g for x in held), *(x.a for x in held), *(value for _, value in rest)])
+    if held:
+        table.narrow(1, count, count).mul_(table.narrow(1, 0, count))
+    if alone:
+        table = table[:, len(alone) :]
+    return [*biases, *weights, *(name for name, _ in rest)], table
 
 
 def _of_units(pieces: Sequence[Vectors | Rows], units: Units) -> Tensor:
