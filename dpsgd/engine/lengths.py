@@ -1,4 +1,4 @@
-"""The lengths of many short rows, which never come out too small."""
+"""Norms of outer products by the lengths of their factors, which never come out too small."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false
@@ -6,49 +6,76 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import torch
 from torch import Tensor
 
+Factors = Sequence[tuple[Tensor, ...]]
+"""For every gradient one matrix ``[rows, n]``, or two whose rows' outer products it is."""
+
 SHORT = 256
 """Longer rows are measured in float64: the margin of float32 would be too wide."""
-LOWEST, HIGHEST = 1e-9, 1e9
-"""Lengths between, the squares of their products, and sums of those are normal float32 numbers."""
+HIGHEST = 1e6
+"""Squares of products of lengths up to here do not overflow float32, nor do sums of those."""
+LOST = 2.0**-59
+"""The length of SHORT numbers whose squares underflow (below 2⁻¹²⁶) is at most this, 2e-18."""
 _ROUNDOFF = torch.finfo(torch.float32).eps / 2
 _OTHER = 8
 
 
-def lengths(matrices: Sequence[Tensor]) -> Tensor:
-    """Return ``[rows, matrices]``: the L2 norm of every row of ``matrices``, each ``[rows, n]``.
+def outer_norms(factors: Factors) -> Tensor:
+    """Return ``[rows, gradients]``: ‖g‖ of every row of a matrix, ‖g·aᵀ‖ = ‖g‖‖a‖ of two.
 
-    Formal guarantee, of float32 matrices: neither a length, nor the product of two of these, nor
-    the L2 norm in float32 of as many such numbers as there are columns, is below that of the exact
-    numbers. Where the result is float32 it holds by a margin: with u = 2⁻²⁴, a sum of n squares is,
-    in whatever order it is summed, at least (1 − u)ⁿ of the exact one, unless squares underflow; a
-    length, its root, is at least (1 − u)^(n/2 + 1), and the norm of k numbers, each with up to
-    three roundings of its own, (1 − u)^(k/2 + 4). Every length is therefore multiplied by
-    1 + (n/2 + k/2 + 8)·u, which is also at most what it is too large.
+    Formal guarantee, of float32 matrices: neither one of these norms, nor the L2 norm in float32 of
+    all or some of a row, is below that of the exact numbers. For where they are float32, they have
+    a margin. With u = 2⁻²⁴, a sum of n squares is, in whatever order they are added, at least
+    (1 − u)ⁿ of the exact one without the squares that underflow, so that a length, its root, is at
+    least (1 − u)^(n/2 + 1) of the exact one, less LOST. A product of two lengths up to HIGHEST
+    then lacks at most (n + 4)·u of itself and LOST·(2·HIGHEST + 1), and the norm of k of them
+    another (k/2 + 2)·u. So every norm is multiplied by 1 + (n + k/2 + 8)·u, with the largest n of
+    all matrices, and LOST·(2·HIGHEST + 2) is added: 3e-12, which NORM_FLOOR is far above.
 
-    Squares that underflow are at most n·2⁻¹²⁶ in sum, which is nothing beside ``LOWEST``². If any
-    length is below that, above ``HIGHEST`` or not a number, the result is float64, in which squares
-    of float32 numbers neither underflow nor overflow: a long g must not meet an a whose squares
-    underflowed, for ‖g·aᵀ‖ = ‖g‖‖a‖. So is the result of float64 matrices, as it comes.
+    If a length is above HIGHEST or not a number, the result is float64, in which squares of float32
+    numbers neither underflow nor overflow: a long g must not meet an a whose squares underflowed.
+    So is that of float64 matrices, as it comes.
     """
-    short = [matrix.shape[1] for matrix in matrices if matrix.shape[1] <= SHORT]
-    found = torch.stack([_length(matrix) for matrix in matrices], dim=1)
-    if found.dtype == torch.float64 or not found.numel():
-        return found
-    lowest, highest = (float(value) for value in torch.aminmax(found))  # NaN if one is
-    if not (lowest >= LOWEST and highest <= HIGHEST):
-        return torch.stack([_exact(matrix) for matrix in matrices], dim=1)
-    return found.mul_(1 + (max(short, default=0) / 2 + len(matrices) / 2 + _OTHER) * _ROUNDOFF)
+    lengths: dict[int, Tensor] = {}  # a layer's weight and bias have one g
+    widest = 0
+    for factor in factors:
+        for matrix in factor:
+            if id(matrix) not in lengths:
+                lengths[id(matrix)] = _length(matrix)
+                widest = max(widest, matrix.shape[1])
+    norms = _multiplied(factors, lengths)
+    if norms.dtype == torch.float64 or not norms.numel():
+        return norms
+    # Of all together, which is above each, because this very operation was called before.
+    if not float(torch.linalg.vector_norm(torch.cat([*lengths.values()], dim=1))) <= HIGHEST:
+        exact = {id(matrix): _exact(matrix) for factor in factors for matrix in factor}
+        return _multiplied(factors, exact)
+    margin = (min(widest, SHORT) + len(factors) / 2 + _OTHER) * _ROUNDOFF
+    return torch.add(_added(norms.device), norms, alpha=1 + margin)
+
+
+def _multiplied(factors: Factors, lengths: dict[int, Tensor]) -> Tensor:
+    columns: list[Tensor] = []
+    for factor in factors:
+        column = lengths[id(factor[0])]
+        columns.append(column * lengths[id(factor[1])] if len(factor) > 1 else column)
+    return torch.cat(columns, dim=1)
 
 
 def _length(matrix: Tensor) -> Tensor:
     if matrix.shape[1] <= SHORT:
-        return torch.linalg.vector_norm(matrix, dim=1)
+        return torch.linalg.vector_norm(matrix, dim=1, keepdim=True)
     return _exact(matrix).to(matrix.dtype)
 
 
 def _exact(matrix: Tensor) -> Tensor:
-    return torch.linalg.vector_norm(matrix, dim=1, dtype=torch.float64)
+    return torch.linalg.vector_norm(matrix, dim=1, keepdim=True, dtype=torch.float64)
+
+
+@cache
+def _added(device: torch.device) -> Tensor:
+    return torch.tensor(LOST * (2 * HIGHEST + 2), device=device)
