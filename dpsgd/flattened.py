@@ -53,6 +53,7 @@ class Flattened(Mapping[str, Tensor]):
 def empty(like: Mapping[str, Tensor]) -> Flattened:
     """Return room for every parameter of ``like``, on their device, float32 at least."""
     values = list(like.values())
-    widest = reduce(torch.promote_types, {value.dtype for value in values}, torch.float32)
-    size = sum(value.numel() for value in values)
+    types = {value.dtype for value in values} - {torch.float32}
+    widest = reduce(torch.promote_types, types, torch.float32)
+    size = sum([value.numel() for value in values])
     return Flattened(torch.empty(size, dtype=widest, device=values[0].device), like)

@@ -9,7 +9,6 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-import torch
 from torch import Tensor
 
 from dpsgd.clipping.groups import Groups
@@ -37,6 +36,9 @@ def gaussian_noise(
     _check_each("noise standard deviation", std, groups)
     # The widest type of all: noise of half precision would be rounded to zero under a small std.
     flat = empty(like)
+    if min(std) == max(std):
+        fill_normal(flat.vector, generator, std[0])
+        return flat
     start = 0
     for group, members in groupby(like, groups.index_of):
         end = start + sum(like[name].numel() for name in members)
@@ -50,11 +52,11 @@ def query_noise(like: Tensor, std: Tensor, generator: Source) -> Tensor:
 
     ``std`` is ``[k]``, or ``[1]`` for all columns; PrivacyError unless all are finite and > 0.
     """
-    smallest, largest = (float(value) for value in torch.aminmax(std))
-    if not (smallest > 0 and math.isfinite(largest)):
+    each: list[float] = std.tolist()
+    if not all(math.isfinite(value) and value > 0 for value in each):
         raise PrivacyError(
-            f"a query's noise has standard deviations from {smallest} to {largest}; every one must "
-            "be finite and > 0"
+            f"a query's noise has standard deviations from {min(each)} to {max(each)}; every one "
+            "must be finite and > 0"
         )
     drawn = normal(generator, like.shape, like.dtype, like.device)
     return drawn.mul_(std.to(like))

@@ -62,8 +62,8 @@ class Adaptive(OneGroup):
         return grown(state["threshold"], state["share"])
 
     def query(self, norms: Tensor, state: State, info: Info) -> Tensor:
-        """Return 1[n ≤ C_t] − ½."""
-        return centred(norms.double() <= state["threshold"].to(norms.device), norms)
+        """Return 1[n ≤ C_t] − ½, compared in float64 as C is."""
+        return centred(norms <= state["threshold"].to(norms.device), norms)
 
     def query_scale(self, state: State) -> Tensor:
         """Return (√G/2)/√ρ, with one bit for each of G thresholds."""

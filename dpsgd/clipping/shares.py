@@ -13,9 +13,12 @@ Shares compose. Whatever takes a share s of the noise beside a rule binds that r
 fills at most 1 − s, and its counts still get noise σ_b.
 """
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# (torch leaves parts of these calls untyped)
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -28,6 +31,9 @@ COUNT_NOISE_SHARE = 0.05
 
 SMALLEST, LARGEST = 1e-30, 1e30
 """A moved threshold stays between, so that no scale becomes 0 or ∞ in float32."""
+
+_LARGEST_POWER = 700.0
+"""e to this is finite, and moves any threshold out of that range."""
 
 
 def check_count_noise(count_noise: float | None) -> None:
@@ -66,12 +72,19 @@ def query_share(
 
 def query_scale(share: Tensor, sensitivity: float) -> Tensor:
     """Return Δ/√ρ ``[1]``: ∞ for ρ = 0, when σ = 0 and no noise is drawn."""
-    return sensitivity / share.sqrt()
+    return _query_scale(float(share), sensitivity)
+
+
+@lru_cache(maxsize=64)
+def _query_scale(share: float, sensitivity: float) -> Tensor:
+    return torch.tensor(
+        [sensitivity / math.sqrt(share) if share else math.inf], dtype=torch.float64
+    )
 
 
 def grown(scale: Tensor, share: Tensor) -> Tensor:
     """Return scale/√(1−ρ), which leaves the share ρ to the queries."""
-    return scale / (1 - share).sqrt()
+    return scale / math.sqrt(1 - float(share))
 
 
 def bits_sensitivity(bits: int) -> float:
@@ -84,7 +97,7 @@ def centred(bits: Tensor, like: Tensor) -> Tensor:
 
     An uncentred 0/1 has twice the sensitivity, and the formula above would be wrong.
     """
-    return bits.to(like.dtype) - 0.5
+    return bits.to(like.dtype).sub_(0.5)
 
 
 def towards_quantile(threshold: Tensor, answer: Tensor, rate: float, quantile: float) -> Tensor:
@@ -92,8 +105,17 @@ def towards_quantile(threshold: Tensor, answer: Tensor, rate: float, quantile: f
 
     ``answer`` is the noised sum of centred bits 1[n ≤ C] − ½ over the expected number of units.
     """
-    below = (answer.to(threshold) + 0.5).clamp(0.0, 1.0)
-    return within_range(threshold * torch.exp(-rate * (below - quantile)))
+    # Numbers, not tensors: for the few thresholds that there are, it is quicker by far.
+    before: list[float] = threshold.tolist()
+    told: list[float] = answer.tolist()
+    moved = [_towards(c, b, rate, quantile) for c, b in zip(before, told, strict=True)]
+    return threshold.new_tensor(moved)
+
+
+def _towards(threshold: float, answer: float, rate: float, quantile: float) -> float:
+    below = min(max(answer + 0.5, 0.0), 1.0)  # NaN stays NaN
+    moved = threshold * math.exp(min(-rate * (below - quantile), _LARGEST_POWER))
+    return min(max(moved, SMALLEST), LARGEST)
 
 
 def within_range(threshold: Tensor) -> Tensor:

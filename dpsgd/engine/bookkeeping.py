@@ -46,7 +46,6 @@ class Bookkeeping:
     autocast: Literal["bfloat16"] | None
     non_finite: Literal["stop", "drop"]
 
-    @torch.enable_grad()
     def capture(
         self, model: nn.Module, loss: Loss, inputs: Batch, targets: Batch, groups: Groups,
         units: Units | None,
@@ -56,6 +55,9 @@ class Bookkeeping:
         Raises PrivacyError if the model uses a parameter in another way than on the rows by which
         its strategy was chosen.
         """
+        if not torch.is_grad_enabled():
+            with torch.enable_grad():
+                return self.capture(model, loss, inputs, targets, groups, units)
         wiring, rows = wiring_of(model), count(inputs)
         if rows == 0:
             return NoRows(wiring.parameters, groups, units.count if units else 0)
@@ -93,21 +95,23 @@ class RecordedGradients:
     def norms(self) -> Tensor:
         """``[units, groups]`` norms."""
         settled, together = self.captured.settled, self.captured.together
-        names = [*(together.pieces if together else ()), *settled]
-        if not names:
+        if not settled and together is None:
             rows = len(self.losses) if self.units is None else self.units.count
             return self.losses.new_zeros(rows, len(self.groups))
         with full_precision(self.losses.device):
-            norms = [together.norms()] if together else []
+            names, *norms = ([],) if together is None else together.norms()
+            names += settled
             norms += [s.squared.sqrt().unsqueeze(1) for s in settled.values()]
             columns = norms[0] if len(norms) == 1 else torch.cat(norms, dim=1)
             if len(self.groups) == 1:
                 total = torch.linalg.vector_norm(columns, dim=1, keepdim=True)
             else:
                 of_group = tuple(self.groups.index_of(name) for name in names)
-                belongs = _belongs(of_group, len(self.groups), columns.dtype)
-                total = (columns.square() @ belongs.to(columns.device)).sqrt_()
-            return total.to(torch.promote_types(self.losses.dtype, torch.float32))
+                belongs = _belongs(of_group, len(self.groups), columns.dtype, columns.device)
+                # Of a group's units side by side in memory: they are multiplied by their weights.
+                total = torch.mm(belongs, (columns * columns).t()).sqrt_().t()
+            wanted = torch.promote_types(self.losses.dtype, torch.float32)
+            return total if total.dtype == wanted else total.to(wanted)
 
     def weighted_sum(self, weights: Tensor) -> dict[str, Tensor]:
         """Σ_u w_ug·grad_u for every parameter."""
@@ -116,7 +120,8 @@ class RecordedGradients:
         found: dict[str, Tensor] = {}
         with full_precision(weights.device):
             if together is not None:
-                of_group = [self.groups.index_of(name) for name in together.pieces]
+                one = len(self.groups) == 1
+                of_group = [0 if one else self.groups.index_of(name) for name in together.pieces]
                 found |= together.weighted_sums(of_rows, of_group)
             for name, gradient in settled.items():
                 group = self.groups.index_of(name)
@@ -132,6 +137,9 @@ class RecordedGradients:
 
 
 @lru_cache(maxsize=64)
-def _belongs(of_group: tuple[int, ...], groups: int, dtype: torch.dtype) -> Tensor:
-    """Return ``[parameters, groups]``, 1 where a parameter is in a clip group and else 0."""
-    return torch.nn.functional.one_hot(torch.tensor(of_group), groups).to(dtype)
+def _belongs(
+    of_group: tuple[int, ...], groups: int, dtype: torch.dtype, device: torch.device
+) -> Tensor:
+    """Return ``[groups, parameters]``, 1 where a parameter is in a clip group and else 0."""
+    one_hot = torch.nn.functional.one_hot(torch.tensor(of_group), groups)
+    return one_hot.t().to(device, dtype).contiguous()

@@ -82,9 +82,13 @@ def captured(
     dtype = torch.float32
 
     def receive(name: str, piece: Piece) -> None:
+        uses = expected.get(name)
+        if uses == 1:
+            done(name, [piece])
+            return
         held = pieces.setdefault(name, [])
         held.append(piece)
-        if len(held) == expected.get(name):
+        if len(held) == uses:
             done(name, pieces.pop(name))
 
     def done(name: str, held: list[Piece]) -> None:

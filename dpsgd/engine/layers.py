@@ -98,8 +98,12 @@ def fast_layer(module: nn.Module) -> Layer | None:
 
 
 def _with_bias(weight: Piece, bias: Tensor, wanted: frozenset[str]) -> dict[str, Piece]:
-    pieces: dict[str, Piece] = {"weight": weight, "bias": Rows(bias)}
-    return {name: piece for name, piece in pieces.items() if name in wanted}
+    pieces: dict[str, Piece] = {}
+    if "weight" in wanted:
+        pieces["weight"] = weight
+    if "bias" in wanted:
+        pieces["bias"] = Rows(bias)
+    return pieces
 
 
 def _scale_and_shift(

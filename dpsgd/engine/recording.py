@@ -36,8 +36,9 @@ def recording(
     try:
         for tap in taps_of(model, strategy, names):
             module: Any = tap.module()
-            vars(module)["forward"] = tapped_forward(tap, module, recorder, receive)
-            undo.append(partial(vars(module).pop, "forward"))
+            own = vars(module)
+            own["forward"] = tapped_forward(tap, module, recorder, receive)
+            undo.append(partial(own.pop, "forward"))
         for name in strategy.recurrent:
             module = model.get_submodule(name)
             vars(module)["forward"] = unrolled_forward(name, module, names, recorder, receive)

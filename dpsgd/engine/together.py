@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeGuard
 
 import torch
 from torch import Tensor
 
+from dpsgd.engine.ghosts import of_units
 from dpsgd.engine.gradients import Units
-from dpsgd.engine.pieces import CANCELLATION, Piece, Rows, as_summed, zeroed
+from dpsgd.engine.lengths import outer_norms
+from dpsgd.engine.pieces import Piece, Rows, zeroed
 from dpsgd.engine.vectors import Vectors
 
 SMALL = 1 << 16
@@ -29,11 +30,11 @@ MOST_ROWS = 256
 
 def is_small(piece: Piece, dtype: torch.dtype, units: Units | None) -> TypeGuard[Vectors | Rows]:
     """Whether the piece is small, and one vector a row or a pair of them, of this type."""
-    if piece.size > SMALL or (units is not None and piece.rows > MOST_ROWS):
-        return False
     if isinstance(piece, Vectors):
-        return piece.a.dtype == piece.g.dtype == dtype
-    return isinstance(piece, Rows) and piece.value.dim() == 2 and piece.value.dtype == dtype
+        fits = piece.a.dtype == piece.g.dtype == dtype
+    else:
+        fits = isinstance(piece, Rows) and piece.value.dim() == 2 and piece.value.dtype == dtype
+    return fits and piece.size <= SMALL and (units is None or piece.rows <= MOST_ROWS)
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,12 @@ class Together:
     pieces: dict[str, Vectors | Rows]
     units: Units | None
 
-    def norms(self) -> Tensor:
-        """``[units, parameters]`` norms."""
-        pieces = list(self.pieces.values())
-        return _of_rows(pieces) if self.units is None else _of_units(pieces, self.units).sqrt_()
+    def norms(self) -> tuple[list[str], Tensor]:
+        """Return the parameters' names, and their ``[units, parameters]`` norms."""
+        factors = [_factors(piece) for piece in self.pieces.values()]
+        if self.units is None:
+            return [*self.pieces], outer_norms(factors)
+        return [*self.pieces], of_units(factors, self.units).sqrt()
 
     def weighted_sums(self, weights: Tensor, group_of: Sequence[int]) -> dict[str, Tensor]:
         """Σ_r w_rg·grad_r of every parameter, given ``[rows, groups]`` weights and the clip group
@@ -61,7 +64,7 @@ class Together:
             own = scaled.get(key)
             if own is None:
                 own = scaled[key] = g * columns[group]
-            found[name] = own.T @ piece.a if isinstance(piece, Vectors) else own.sum(0)
+            found[name] = torch.mm(own.t(), piece.a) if isinstance(piece, Vectors) else own.sum(0)
         return found
 
     def without(self, dropped: Tensor) -> Together:
@@ -91,49 +94,5 @@ def _changed(piece: Vectors | Rows, change: Callable[[Tensor], Tensor]) -> Vecto
     return Rows(change(piece.value))
 
 
-def _product(piece: Vectors | Rows, of: Callable[[Tensor], Tensor]) -> Tensor:
-    return of(piece.a) * of(piece.g) if isinstance(piece, Vectors) else of(piece.value)
-
-
-def _of_rows(pieces: Sequence[Vectors | Rows]) -> Tensor:
-    """‖g·aᵀ‖ = ‖g‖‖a‖, in float64: a long g must not meet an a whose squares underflowed."""
-    length = _once(partial(torch.linalg.vector_norm, dim=1, dtype=torch.float64))
-    return torch.stack([_product(piece, length) for piece in pieces], dim=1)
-
-
-def _of_units(pieces: Sequence[Vectors | Rows], units: Units) -> Tensor:
-    """‖Σ_r g_r·a_rᵀ‖² = Σ_{r,s} (a_r·a_s)(g_r·g_s) over a unit's rows; the terms cancel, so that
-    below 1e-3 of (Σ_r ‖a_r‖‖g_r‖)² it is computed in float64, and the rounding of the float32 sum
-    added.
-    """
-    found, terms = _ghosts(pieces, units)
-    again = found < CANCELLATION * terms
-    if found.dtype == torch.float64 or not bool(again.any()):
-        return found
-    double = _once(Tensor.double)
-    exact, terms = _ghosts([_changed(piece, double) for piece in pieces], units)
-    exact = torch.where(exact <= CANCELLATION * terms, as_summed(exact, terms), exact)
-    return exact.to(found.dtype)
-
-
-def _ghosts(pieces: Sequence[Vectors | Rows], units: Units) -> tuple[Tensor, Tensor]:
-    """Return ``[units, parameters]`` sums, and the squares of their terms' lengths.
-
-    Rows meet within blocks: a unit each where units are of one length, else all rows in one.
-    """
-    blocks = units.count if units.is_even else 1
-
-    def products(matrix: Tensor) -> Tensor:
-        rows = matrix.reshape(blocks, -1, matrix.shape[1])
-        return torch.bmm(rows, rows.mT)
-
-    gram = _once(products)
-    both = torch.stack([_product(piece, gram) for piece in pieces])
-    lengths = both.diagonal(dim1=2, dim2=3).sqrt()
-    if units.is_even:
-        found, terms = both.sum((2, 3)).T, lengths.sum(2).T
-    else:
-        # Masked, not multiplied: a row that is not finite must not reach another unit.
-        within = both.masked_fill_(units.apart, 0.0).sum(3)
-        found, terms = (units.add(rows.flatten(1).T) for rows in (within, lengths))
-    return found.clamp_min_(0.0), terms.square()
+def _factors(piece: Vectors | Rows) -> tuple[Tensor, ...]:
+    return (piece.g, piece.a) if isinstance(piece, Vectors) else (piece.value,)

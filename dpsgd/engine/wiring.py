@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
 import torch
@@ -47,11 +48,25 @@ class Wiring:
 
     def holds(self) -> bool:
         """Whether every module still has the same children and parameters, trained or not."""
-        return all(joint.holds() for joint in self._joints)
+        for joint, children_then, parameters_then in self._joints:
+            module = joint()
+            if module is None:
+                return False
+            children, parameters = module._modules, module._parameters
+            if len(children) != len(children_then) or len(parameters) != len(parameters_then):
+                return False
+            for name, child in children_then:
+                if children.get(name) is not (None if child is None else child()):
+                    return False
+            for name, parameter, trained in parameters_then:
+                if parameters.get(name) is not parameter:
+                    return False
+                if parameter is not None and parameter.requires_grad is not trained:
+                    return False
+        return True
 
 
-@dataclass(frozen=True, slots=True)
-class _Joint:
+class _Joint(NamedTuple):
     """One module. Modules are referred to weakly, so that no model is kept alive."""
 
     module: ReferenceType[nn.Module]
@@ -65,23 +80,6 @@ class _Joint:
         own = ((name, p, p is not None and p.requires_grad)
                for name, p in module._parameters.items())  # fmt: skip
         return cls(ref(module), tuple(children), tuple(own))
-
-    def holds(self) -> bool:
-        module = self.module()
-        if module is None:
-            return False
-        children, parameters = module._modules, module._parameters
-        if len(children) != len(self.children) or len(parameters) != len(self.parameters):
-            return False
-        for name, child in self.children:
-            if children.get(name) is not (None if child is None else child()):
-                return False
-        for name, parameter, trained in self.parameters:
-            if parameters.get(name) is not parameter:
-                return False
-            if parameter is not None and parameter.requires_grad is not trained:
-                return False
-        return True
 
 
 _known: WeakKeyDictionary[nn.Module, Wiring] = WeakKeyDictionary()

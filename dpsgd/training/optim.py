@@ -73,6 +73,7 @@ class Descent:
         self._parameters = {n: p.detach() for n, p in trained.items()}  # same memory
         self._velocity = empty(self._parameters)
         self._velocity.vector.zero_()
+        self._names, self._tensors = list(self._parameters), list(self._parameters.values())
         self._lr, self._momentum = lr, momentum
 
     def step(
@@ -85,14 +86,13 @@ class Descent:
         """
         velocity = self._velocity
         velocity.vector.mul_(self._momentum)
-        ordered = [mean[name] for name in velocity.like]
+        ordered = [mean[name] for name in self._names]
         torch._foreach_add_(velocity.parts, ordered, alpha=mean_factor)
         if noise is not None:
-            if [*noise.like] != [*velocity.like]:
+            if [*noise.like] != self._names:
                 raise ValueError(f"noise of {[*noise]} for the parameters {[*velocity]}")
             velocity.vector.add_(noise.vector, alpha=noise_factor)
-        parameters = list(self._parameters.values())
-        torch._foreach_add_(parameters, velocity.parts, alpha=-self._lr)
+        torch._foreach_add_(self._tensors, velocity.parts, alpha=-self._lr)
 
     def state(self) -> dict[str, Tensor]:
         """Return a copy of the velocity, by parameter name, on the CPU."""

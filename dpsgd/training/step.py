@@ -96,10 +96,10 @@ def _asked(
     """Return (Σ_u query_u + N(0, (σ·query_scale)²))/m ``[k]``, drawn after the gradient's noise."""
     if query is None:
         return NOTHING_ASKED
-    total = query.double().sum(0)
+    total = query.sum(0, dtype=torch.float64)
     if noise_multiplier > 0:
-        total = total + query_noise(total, noise_multiplier * query_scale, generator)
-    return total / expected_units
+        total += query_noise(total, noise_multiplier * query_scale, generator)
+    return total.div_(expected_units)
 
 
 def _whole(parts: list[Tensor]) -> Tensor:

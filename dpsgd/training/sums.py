@@ -10,10 +10,10 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor
 
-from dpsgd.clipping.checks import SLACK
 from dpsgd.clipping.rule import ClipRule, Info, State
 from dpsgd.engine.gradients import UnitGradients
 from dpsgd.errors import PrivacyError
+from dpsgd.training.covered import Scales, check_envelope, surely_covered
 
 SAFETY = 1 - 1e-5
 """Every weight is this much smaller, so that float32 rounding of a norm cannot exceed the bound."""
@@ -48,7 +48,7 @@ class Sums:
 
 def unit_sums(
     batches: Iterable[UnitGradients], rule: ClipRule, state: State, info: Info, *,
-    scales: tuple[Tensor, Tensor], clipping: bool, non_finite: NonFinite, expected_units: float,
+    scales: Scales, clipping: bool, non_finite: NonFinite, expected_units: float,
     raw: bool,
 ) -> Sums:  # fmt: skip
     """Return (Σ_u w_u∘g_u)/m over all units of ``batches``, m = ``expected_units``, and with
@@ -62,6 +62,7 @@ def unit_sums(
     sums = Sums()
     share = (SAFETY if clipping else 1.0) / expected_units
     asks = scales[1].shape[-1] > 0
+    checked = clipping and rule.bounded
     units = 0
     for gradients in batches:
         gradients, norms, gone = _finite(gradients, non_finite, units)  # noqa: PLW2901  (the raw batch must not stay alive)
@@ -69,8 +70,8 @@ def unit_sums(
         beside = {key: value[units:end] for key, value in info.items()}
         weights = rule.weights(norms, state, beside) if clipping else torch.ones_like(norms)
         query = rule.query(norms, state, beside) if asks else None
-        if clipping and rule.bounded:
-            check_envelope(rule.name, *scales, norms, weights, query)
+        if checked and not surely_covered(scales, norms, weights, query):
+            check_envelope(rule.name, scales, norms, weights, query)
         weights = _zeroed(weights, gone)
         sums.mean = _added(sums.mean, gradients.weighted_sum(weights * share))
         if raw:
@@ -84,40 +85,6 @@ def unit_sums(
         units = end
         del gradients  # before the next is captured: one at a time is in memory
     return sums
-
-
-def check_envelope(
-    name: str, scale: Tensor, query_scale: Tensor, norms: Tensor, weights: Tensor,
-    query: Tensor | None,
-) -> None:  # fmt: skip
-    """Raise PrivacyError unless every weight is finite and ≥ 0 and every unit within the envelope
-    Σ_g (w_g·n_g / scale_g)² + Σ_k (query_k / query_scale_k)² ≤ 1 of the rule called ``name``.
-    """
-    if weights.shape != norms.shape:
-        raise PrivacyError(
-            f"clip={name}: weights of shape {tuple(weights.shape)} for norms of shape "
-            f"{tuple(norms.shape)}"
-        )
-    if not norms.shape[0]:
-        return
-    parts = weights * norms
-    if parts.shape[1] == 1 and query is None:  # a product below 0 is a weight below 0
-        low, high = (float(value) for value in torch.aminmax(parts))
-        high /= float(scale)
-    else:
-        parts = parts / scale.to(norms)
-        if query is not None:
-            parts = torch.cat([parts, query / query_scale.to(query)], dim=1)
-        lengths = torch.linalg.vector_norm(parts, dim=1)
-        low, high = float(torch.aminmax(weights)[0]), float(torch.aminmax(lengths)[1])
-    # A weight that is not finite makes these infinite or NaN, which no comparison passes. What
-    # float32 rounds here, the safety factor of the weights makes up for.
-    if not (high <= 1 + SLACK and low >= 0):
-        raise PrivacyError(
-            f"clip={name}: a unit leaves the envelope that the rule declares (a weight is "
-            "negative or not finite, or the envelope's left side is above 1): no noise of this run "
-            "covers it"
-        )
 
 
 def _finite(
@@ -140,10 +107,10 @@ def _finite(
 
 
 def _all_finite(norms: Tensor) -> bool:
-    if not norms.numel():
+    # One number tells, unless squares overflow.
+    if math.isfinite(torch.linalg.vector_norm(norms)):
         return True
-    _, highest = torch.aminmax(norms)  # NaN if one of them is
-    return math.isfinite(highest)
+    return bool(torch.isfinite(norms).all())
 
 
 def _zeroed(values: Tensor, rows: list[int]) -> Tensor:
