@@ -78,3 +78,10 @@ def test_every_epsilon_stands_with_accountant_delta_unit_and_lr_scale(tmp_path):
         assert "ε = 3 (PLD), δ = 1e-4, unit record" in told
         assert "lr_scale=by_norm" in told
         assert "diagnostic, not private" in told
+
+
+def test_one_run_without_values_does_not_silence_the_others(tmp_path):
+    cells = sweep(["flat", "adaptive"], [0.5, 1.0], 3)
+    set_value(cells[0], {}, None, 0)
+    _written(table_of(tmp_path / "runs", *cells), tmp_path)
+    assert len(pd.read_csv(tmp_path / "findings.csv")) > 20
