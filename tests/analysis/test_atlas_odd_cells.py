@@ -9,7 +9,6 @@ import re
 import pandas as pd
 import pytest
 from planted_cells import cell, set_value, slices, sweep, write
-from planted_details import write_details
 
 from analysis import schema
 from analysis.atlas import main
@@ -35,7 +34,6 @@ def _odd():
 def written(tmp_path_factory):
     """The folder of an atlas of all of it, and what the command said."""
     runs = write(tmp_path_factory.mktemp("odd"), *_odd())
-    write_details(runs / "flat-1_0-0")
     (runs / "begun").mkdir()
     (runs / "begun" / schema.STATUS_FILE).write_text('{"status": "KILLED"}')
     assert main([str(runs), "--figures", "map"]) == 0

@@ -40,8 +40,9 @@ def test_one_seed_is_told_how_many_are_needed(tmp_path):
 def test_odd_names_absent_classes_and_missing_values_are_written(tmp_path):
     odd = [*ODD, "<script>", "[a](b)"]
     cells = sweep(["flat", "per_layer"], [0.1, 1.0], 3, places=slices(odd, []))
-    for content in cells[:2]:
+    for content in cells:
         set_value(content, {"slice": "NA", "metric": "recall"}, None, 0)
+    for content in cells[:2]:
         set_value(content, {"slice": "all", "metric": "kept"}, None, 0)
     text, _ = _written(table_of(tmp_path / "runs", *cells), tmp_path, [("x", "status <b>")])
     assert "“NA” (n = 0)" in text
