@@ -21,11 +21,11 @@ NAMES = ["NA", "cat (small)", "$x$ and $5", "a/b", "猫和狗", "one example", "
 def _odd():
     places = slices(NAMES)
     cells = sweep(["flat", "adaptive"], [0.5, 1.0], 2, places=places)
-    for content in cells:
+    only_seed = cell("automatic", 1.0, 0, places=places)
+    for content in [*cells, only_seed]:
         set_value(content, {"slice": "one example", "split": "test"}, 1.0, 1)
         set_value(content, {"slice": "absent"}, None, 0)
     set_value(cells[0], {}, None, 0)
-    only_seed = cell("automatic", 1.0, 0, places=places)
     failed = cell("psac", 1.0, 0, places=places, status="FAILED")
     return [*cells, only_seed, failed]
 
