@@ -100,7 +100,7 @@ def _drawn(layers: Sequence[str]) -> list[str]:
     if len(layers) <= _GROUPS:
         return list(layers)
     places = np.linspace(0, len(layers) - 1, _GROUPS).round().astype(int)
-    return [layers[place] for place in places]
+    return [layers[int(place)] for place in places]
 
 
 def _heading(drawn: style.Page, top: float, group: str) -> None:
