@@ -32,7 +32,7 @@ _OUTER = re.compile(r"(?P<column>.+?)(?P<rest>[<≥][^<≥]+| missing)", re.DOTA
 
 @dataclass(frozen=True)
 class SliceColumn:
-    """A slice, its smallest and largest n in the test split (0 where absent), tail or not.
+    """A slice, its smallest and largest n in the test split (0 where no run has it), tail or not.
 
     ``name`` is the whole name; ``short`` goes without what ``heading``, shared by neighbours, says.
     """
@@ -109,6 +109,9 @@ def _counts(table: pd.DataFrame, metric: str, split: str) -> pd.DataFrame | None
     rows = table.loc[(table["metric"] == metric) & (table["split"] == split), :]
     if rows.empty:
         return None
+    known = rows.loc[rows["n"] > 0, :]  # one run without values says nothing of the slice
+    absent = rows.loc[~rows["slice"].isin(list(known["slice"].unique())), :]
+    rows = pd.concat([known, absent]) if len(known) < len(rows) else rows
     return rows.groupby(["slice_kind", "slice"], sort=False).agg(min=("n", "min"), max=("n", "max"))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from analysis import style
 from analysis.lettering import one_line, shorten, width
 
-LONGEST = 2.0
+LONGEST = 2.36
 """Inches for the settings of one row."""
 
 

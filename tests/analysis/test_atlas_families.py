@@ -50,8 +50,8 @@ def test_each_family_is_drawn_below_its_heading_with_its_own_frames(tmp_path):
         "framed: rarity tail, label 8",
     ]
     panels = [axes for axes in drawn.axes if axes.get_title("left")]
-    assert len(panels) == 6
-    for axes, name in zip(panels, "555888", strict=True):
+    assert len(panels) == 8
+    for axes, name in zip(panels, "55558888", strict=True):
         frames = [patch for patch in axes.patches if to_hex(patch.get_edgecolor()) == style.TAIL]
         bold = {text.get_text() for text in axes.texts if text.get_color() == style.TAIL}
         assert len(frames) == 2

@@ -40,8 +40,9 @@ def test_one_seed_is_told_how_many_are_needed(tmp_path):
 def test_odd_names_absent_classes_and_missing_values_are_written(tmp_path):
     odd = [*ODD, "<script>", "[a](b)"]
     cells = sweep(["flat", "per_layer"], [0.1, 1.0], 3, places=slices(odd, []))
-    for content in cells[:2]:
+    for content in cells:
         set_value(content, {"slice": "NA", "metric": "recall"}, None, 0)
+    for content in cells[:2]:
         set_value(content, {"slice": "all", "metric": "kept"}, None, 0)
     text, _ = _written(table_of(tmp_path / "runs", *cells), tmp_path, [("x", "status <b>")])
     assert "“NA” (n = 0)" in text
@@ -78,3 +79,10 @@ def test_every_epsilon_stands_with_accountant_delta_unit_and_lr_scale(tmp_path):
         assert "ε = 3 (PLD), δ = 1e-4, unit record" in told
         assert "lr_scale=by_norm" in told
         assert "diagnostic, not private" in told
+
+
+def test_one_run_without_values_does_not_silence_the_others(tmp_path):
+    cells = sweep(["flat", "adaptive"], [0.5, 1.0], 3)
+    set_value(cells[0], {}, None, 0)
+    _written(table_of(tmp_path / "runs", *cells), tmp_path)
+    assert len(pd.read_csv(tmp_path / "findings.csv")) > 20
