@@ -114,9 +114,9 @@ def _mersenne_state(words: bytes) -> torch.Tensor:
     before, after = _around_the_words()
     # A word stands in eight bytes, of which torch takes the lower four: the first copy shows it
     # every other word, and the second, four bytes on, the rest.
-    state = before + words + words[4:] + words[:4] + after
+    state = bytearray().join((before, words, words[4:], words[:4], after))
     # The stubs leave out what the buffer may be.
-    return torch.frombuffer(bytearray(state), dtype=torch.uint8)  # pyright: ignore[reportUnknownMemberType]
+    return torch.frombuffer(state, dtype=torch.uint8)  # pyright: ignore[reportUnknownMemberType]
 
 
 @cache

@@ -97,7 +97,8 @@ def centred(bits: Tensor, like: Tensor) -> Tensor:
 
     An uncentred 0/1 has twice the sensitivity, and the formula above would be wrong.
     """
-    return bits.to(like.dtype).sub_(0.5)
+    half = torch.add(bits, -0.5)
+    return half if half.dtype == like.dtype else half.to(like.dtype)
 
 
 def towards_quantile(threshold: Tensor, answer: Tensor, rate: float, quantile: float) -> Tensor:

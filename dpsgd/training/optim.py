@@ -85,13 +85,17 @@ class Descent:
         Raises ValueError unless the noise is of these parameters, in their order.
         """
         velocity = self._velocity
-        velocity.vector.mul_(self._momentum)
+        if noise is not None and [*noise.like] != self._names:
+            raise ValueError(f"noise of {[*noise]} for the parameters {[*velocity]}")
+        if noise is not None and noise_factor == 1.0:  # once over the memory instead of twice
+            held = velocity.vector
+            torch.add(noise.vector, held, alpha=self._momentum, out=held)
+        else:
+            velocity.vector.mul_(self._momentum)
+            if noise is not None:
+                velocity.vector.add_(noise.vector, alpha=noise_factor)
         ordered = [mean[name] for name in self._names]
         torch._foreach_add_(velocity.parts, ordered, alpha=mean_factor)
-        if noise is not None:
-            if [*noise.like] != self._names:
-                raise ValueError(f"noise of {[*noise]} for the parameters {[*velocity]}")
-            velocity.vector.add_(noise.vector, alpha=noise_factor)
         torch._foreach_add_(self._tensors, velocity.parts, alpha=-self._lr)
 
     def state(self) -> dict[str, Tensor]:

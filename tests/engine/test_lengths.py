@@ -34,6 +34,7 @@ def _is_never_below(factors):
     found, exact = outer_norms(factors), _exact(factors)
     assert (found.double() >= exact).all()
     total = torch.linalg.vector_norm(found, dim=1)
+    assert torch.isfinite(total).all()
     assert (total.double() >= torch.linalg.vector_norm(exact, dim=1)).all()
     return found, exact
 
@@ -48,8 +49,8 @@ def test_no_length_and_no_norm_is_below_the_exact_one(width, offset):
     assert (found.double() <= exact * (1 + 2e-5)).all()
 
 
-@pytest.mark.parametrize("of_g", [0.0, 1e-38, 1e-30, 1e-22, 1e-18, 1e-9, 1.0, 1e5, 1e20, 1e30])
-@pytest.mark.parametrize("of_a", [0.0, 1e-38, 1e-30, 1e-22, 1e-18, 1e-9, 1.0, 1e5, 1e20, 1e30])
+@pytest.mark.parametrize("of_g", [0.0, 1e-38, 1e-30, 1e-22, 1e-18, 1e-9, 1.0, 1e5, 1e15, 1e30])
+@pytest.mark.parametrize("of_a", [0.0, 1e-38, 1e-30, 1e-22, 1e-18, 1e-9, 1.0, 1e5, 1e15, 1e30])
 def test_nor_where_squares_underflow_or_overflow(of_a, of_g):
     torch.manual_seed(0)
     factors = _layers([(64, 10), (128, 64)], [(of_a, of_g), (1.0, 1.0)], 0.0)

@@ -5,8 +5,9 @@ from dpsgd.flattened import Flattened, empty
 from dpsgd.training.optim import SGD
 
 
+@pytest.mark.parametrize("factor", [0.25, 1.0])
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
-def test_five_steps_are_those_of_torch(momentum):
+def test_five_steps_are_those_of_torch(momentum, factor):
     generator = torch.Generator().manual_seed(0)
     shapes = {"w": (3, 2), "b": ()}
     drawn = [
@@ -19,9 +20,9 @@ def test_five_steps_are_those_of_torch(momentum):
     reference = torch.optim.SGD(right.values(), lr=0.3, momentum=momentum)
     for mean, noise in zip(drawn[:5], drawn[5:], strict=True):
         flat = Flattened(torch.cat([v.flatten() for v in noise.values()]), noise)
-        descent.step(mean, flat, 0.5, 0.25)
+        descent.step(mean, flat, 0.5, factor)
         for name, parameter in right.items():
-            parameter.grad = 0.5 * mean[name] + 0.25 * noise[name]
+            parameter.grad = 0.5 * mean[name] + factor * noise[name]
         reference.step()
     torch.testing.assert_close(own, right)
 
