@@ -182,6 +182,7 @@ def _caption(shown: _Shown, slices: SliceAxis) -> str:
     found = [one for one in (shown.exposure or shown.canaries, shown.members) if one is not None]
     conditions = [c for one in found for line in one.lines for c in line.conditions]
     conditions += [base for one in found for base in one.baselines[:1]]
+    conditions = conditions or common_words.all_conditions(shown.cells)
     lead = next((one.lead for one in found if one.lead), "")
     at = " and ".join(dict.fromkeys(
         epsilon_text(one.epsilon) for one in found if one.lines))  # fmt: skip

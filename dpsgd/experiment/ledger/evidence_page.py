@@ -77,8 +77,9 @@ def _calibration(rows: list[Mapping[str, Any]]) -> str:
     return f"Calibration (ECE) by rarity: {', '.join(shown)}."
 
 
-def _memorisation(found: list[Mapping[str, Any]] | None) -> str:
-    if not found:
+def _memorisation(found: Any) -> str:
+    # `verify` renders what a file says before it names what was forged in it.
+    if not found or not isinstance(found, list):
         return "Memorisation: not measured (audit=canaries, audit=membership or audit=gradient)."
     return f"Memorisation: {'; '.join(map(_audit, found))}. Raw, outside ε."
 
