@@ -17,8 +17,10 @@ from dpsgd.sampling.sampler import Draw
 from dpsgd.training.reading import Reading
 from dpsgd.training.step import Step
 
-_SIZES = torch.logspace(-3, 3, 61, dtype=torch.float64)
-"""Norms that are tried, in units of the rule's scale: some rules drop what is too long."""
+_SIZES = torch.logspace(-3, 6, 91, dtype=torch.float64)
+"""Norms that are tried, in units of the rule's scale: some rules drop what is too long, and
+`global_adapt` shortens all below a bound that moves, far up where canaries are above it.
+"""
 _FINER = torch.logspace(-0.1, 0.1, 81, dtype=torch.float64)
 """Norms that are tried around the best of them."""
 _AS_GOOD = 1 - 1e-4

@@ -55,6 +55,17 @@ def test_a_canary_fills_the_envelope_of_every_rule(name):
     assert filled.max() <= 1 + 1e-6
 
 
+def test_a_bound_that_moved_far_up_is_still_reached():
+    rule = RULES["global_adapt"]
+    canaries, groups = canaries_of(rule)
+    state = dict(rule.bind(groups, SIGMA, EXPECTED))
+    moved = state | {"bound": state["bound"] * 200}
+    assert float(moved["bound"]) == 10_000
+    norms = canaries.batch(torch.arange(1), rule, moved, {}).norms()
+    parts = rule.weights(norms, moved, {}) * norms / rule.scale(moved)
+    assert float(parts) > 0.98
+
+
 @pytest.mark.parametrize("name", sorted(set(RULES) - {"global"}))
 def test_a_canary_is_clipped_by_far_wherever_that_costs_it_nothing(name):
     rule = RULES[name]
