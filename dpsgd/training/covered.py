@@ -23,7 +23,7 @@ def surely_covered(scales: Scales, norms: Tensor, weights: Tensor, query: Tensor
 
     The extremes of every column, of whichever unit, stand for all units: if they are inside the
     envelope together, so is each unit. A weight that is not finite makes a product that is not,
-    even with 0, and a product below 0 is a weight below 0.
+    even with 0, and a product above 0 is a weight above 0; one of 0 says nothing of its weight.
     """
     if weights.shape != norms.shape or not norms.shape[0]:
         return False
@@ -66,7 +66,7 @@ def check_envelope(
 
 def _filled(values: Tensor, scales: Sequence[float], lowest: float = -float("inf")) -> float:
     """Return Σ over the columns of ``values`` ``[units, columns]`` of (largest |value| / scale)²;
-    NaN if one is not a number or below ``lowest``, or a scale is not above 0.
+    NaN if one is not a number or not above ``lowest``, or a scale is not above 0.
     """
     extremes: list[tuple[float, float]]
     if values.shape[1] == 1:
@@ -79,7 +79,7 @@ def _filled(values: Tensor, scales: Sequence[float], lowest: float = -float("inf
         return float("nan")
     filled = 0.0
     for (low, high), scale in zip(extremes, scales, strict=True):
-        if not (low >= lowest and scale > 0):
+        if not (low > lowest and scale > 0):
             return float("nan")
         part = max(-low, high) / scale  # both are NaN if one value is
         filled += part * part

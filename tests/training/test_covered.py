@@ -37,8 +37,7 @@ def test_what_is_surely_covered_is_not_refused(data):
     query = of(NUMBERS, units, asked) if asked else None
     scales = of(SCALES, groups).double(), of(SCALES, asked).double()
     if surely_covered(scales, norms, weights, query):
-        harmless = (norms == 0) & (weights < 0) & torch.isfinite(weights)
-        assert not _is_refused(scales, norms, weights.masked_fill(harmless, 0.0), query)
+        assert not _is_refused(scales, norms, weights, query)
 
 
 @pytest.mark.parametrize("groups", [1, 3])
@@ -64,3 +63,12 @@ def test_weights_of_another_shape_are_left_to_the_exact_look():
     assert not surely_covered(scales, torch.ones(3, 2), torch.ones(3, 1), None)
     with pytest.raises(PrivacyError, match="weights of shape"):
         check_envelope("planted", scales, torch.ones(3, 2), torch.ones(3, 1), None)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_a_negative_weight_is_refused_where_the_norm_is_zero_too(groups):
+    scales = torch.ones(groups).double(), torch.zeros(0).double()
+    norms, weights = torch.zeros(3, groups), torch.full((3, groups), 0.5)
+    weights[1, 0] = -0.5
+    assert not surely_covered(scales, norms, weights, None)
+    assert _is_refused(scales, norms, weights, None)
