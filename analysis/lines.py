@@ -23,7 +23,8 @@ class Line:
     smallest C first, NaN for a rule without one.
 
     ``best`` is the condition with the highest mean validation accuracy, None if none has a value.
-    ``settings`` are those that tell the line from others of its rule.
+    ``score`` is its accuracy, NaN without. ``settings`` are those that tell the line from others of
+    its rule.
     """
 
     rule: str
@@ -32,6 +33,7 @@ class Line:
     conditions: tuple[int, ...]
     norms: tuple[float, ...]
     best: int | None
+    score: float = math.nan
 
     @property
     def name(self) -> str:
@@ -61,7 +63,8 @@ def private_lines(table: pd.DataFrame, named: pd.DataFrame) -> list[Line]:
         rated = [condition for condition in members if not math.isnan(score.get(condition, _NAN))]
         best = max(rated, key=score.__getitem__) if rated else None
         norms = tuple(float(of_row["clip_norm"][condition]) for condition in members)  # pyright: ignore[reportArgumentType]
-        lines.append(Line(str(rule), settings, epsilon, tuple(members), norms, best))  # pyright: ignore[reportArgumentType]
+        rating = _NAN if best is None else score[best]
+        lines.append(Line(str(rule), settings, epsilon, tuple(members), norms, best, rating))  # pyright: ignore[reportArgumentType]
     return _told_apart(lines)
 
 
@@ -88,7 +91,11 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Family:
-    """The cells of one figure: one row a run in ``named``, and the lines at the main ε."""
+    """The cells of one figure: one row a run in ``named``, and the lines at the main ε.
+
+    First come the best settings of every rule, flat clipping before the others and these by their
+    validation accuracy: where there is no room for all, rules are compared and not settings of one.
+    """
 
     table: pd.DataFrame
     named: pd.DataFrame
@@ -103,6 +110,10 @@ class Family:
     def keys(self, conditions: list[int]) -> list[str]:
         """Return the run keys of some conditions."""
         return list(self.named.loc[self.named["condition"].isin(conditions), "run_key"])
+
+    def first(self, most: int) -> Family:
+        """Return the family with so many lines at most."""
+        return replace(self, lines=self.lines[:most])
 
     def best(self) -> list[Chosen]:
         """Return every line's best condition; its middle threshold where none was validated."""
@@ -142,7 +153,7 @@ def family(table: pd.DataFrame | Family) -> Family:
         raise ValueError("this figure needs cells of one data set, model, slices and owners")
     epsilon = main_epsilon(named)
     lines = lines_at(private_lines(table, named), epsilon)
-    return Family(table, named, epsilon, tuple(lines))
+    return Family(table, named, epsilon, tuple(_telling(lines)))
 
 
 def families(table: pd.DataFrame) -> list[pd.DataFrame]:
@@ -164,6 +175,17 @@ def _scores(table: pd.DataFrame, named: pd.DataFrame) -> dict[int, float]:
     rows = rows.loc[(rows["slice_kind"] == kind) & (rows["slice"] == name)]
     means = over_seeds(rows, named)
     return dict(zip(means["condition"].tolist(), means["mean"].tolist(), strict=True))
+
+
+def _telling(lines: list[Line]) -> list[Line]:
+    """Return the lines in the order in which they are drawn, as ``Family`` says."""
+
+    def rating(line: Line) -> float:
+        return -math.inf if math.isnan(line.score) else line.score
+
+    ranked = sorted(lines, key=lambda line: (line.rule != "flat", -rating(line)))
+    leaders = {line.rule: line for line in reversed(ranked)}
+    return sorted(ranked, key=lambda line: leaders[line.rule] is not line)
 
 
 def _told_apart(lines: list[Line]) -> list[Line]:

@@ -8,7 +8,8 @@ from analysis.conditions import conditions
 from analysis.lines import Line, main_epsilon, private_lines
 from analysis.wording import epsilon_text
 
-MOST_ROWS = 120
+MOST_ROWS = 40
+"""The rows that fit on a page, of which each panel has one."""
 
 
 def for_map(table: pd.DataFrame, most: int = MOST_ROWS) -> tuple[pd.DataFrame, str]:

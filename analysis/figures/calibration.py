@@ -26,7 +26,7 @@ from analysis.figures.sheet import (
 )  # fmt: skip
 from analysis.figures.slice_axis import SliceAxis, draw_slices, slice_axis
 from analysis.interval import t_interval_of
-from analysis.lettering import shorten
+from analysis.lettering import shorten, width
 from analysis.lines import Chosen, Family, family
 from analysis.measures import by_slice
 from analysis.membership import membership
@@ -38,6 +38,7 @@ _MOST = 6
 _LEFT, _HIGH = 0.62, 1.4
 _LARGEST, _COUNTS, _ACROSS, _GAP = 1.9, 0.28, 4, 0.24
 _BELOW = _COUNTS + 0.86
+_SECOND = 0.14
 _PARTS = {"head": {"color": style.HEAD, "marker": "s", "linestyle": (0, (5, 1.5))},
           "tail": {"color": style.TAIL, "marker": "o", "linestyle": "-"}}  # fmt: skip
 _CALIBRATED = {"color": "#a9a9a9", "hatch": ""}
@@ -66,18 +67,25 @@ def figure(table: pd.DataFrame | Family, predictions: pd.DataFrame) -> Figure:
         across = max(1, min(_ACROSS, len(chosen)))
         square = min(_LARGEST, (WIDE - _LEFT - 0.12 - (across - 1) * _GAP) / across)
         rows = max(1, -(-len(chosen) // across))
-        second = top + rows * (square + _BELOW)
+        names = [_titled(each, square - 0.15) for each in chosen]
+        if any(settings for _, settings in names):
+            top += _SECOND
+        below = _BELOW + (_SECOND if any(settings for _, settings in names) else 0.0)
+        second = top + rows * (square + below)
         of_ece = _of_ece(cells, chosen)
         third = second + legend_height(of_ece) + 0.2
         drawn = page(third + _HIGH + slices.below + 0.08, _caption(cells, chosen, slices, columns))
         legend(drawn, 0.02, entries)
         for place, each in enumerate(chosen):
             x = _LEFT + place % across * (square + _GAP)
-            corner = (x, top + place // across * (square + _BELOW))
+            corner = (x, top + place // across * (square + below))
             own = predictions[predictions["run_key"].isin(cells.keys([each.condition]))]
-            name = f"{'abcdefgh'[place]}  {shorten(each.name, square - 0.15, style.HEADING)}"
+            title, settings = names[place]
             axes, counts = _square(drawn, corner, square, first=place % across == 0)
-            write_title(axes, name, 14)
+            write_title(
+                axes, f"{'abcdefgh'[place]}  {title}", 14 + (72 * _SECOND if settings else 0)
+            )
+            _settings(axes, settings)
             _reliability(axes, counts, own, columns)  # pyright: ignore[reportArgumentType]
         legend(drawn, second - 0.24, of_ece)
         axes = panel(drawn, (_LEFT, third), (slices.inches, _HIGH))
@@ -89,6 +97,22 @@ def figure(table: pd.DataFrame | Family, predictions: pd.DataFrame) -> Figure:
 
 def _chosen(cells: Family) -> list[Chosen]:
     return [*cells.baselines()[:1], *cells.best()[:_MOST]]
+
+
+def _titled(chosen: Chosen, inches: float) -> tuple[str, str]:
+    """Return the name as a title of so many inches, and below it the settings if they do not fit."""
+    if chosen.line is None or width(chosen.name, style.HEADING, "bold") <= inches:
+        return shorten(chosen.name, inches, style.HEADING), ""
+    settings = chosen.name.removeprefix(f"{chosen.line.rule}, ")
+    return (
+        shorten(chosen.line.rule, inches, style.HEADING), shorten(settings, inches + 0.1, style.TEXT)
+    )  # fmt: skip
+
+
+def _settings(axes: Axes, settings: str) -> None:
+    axes.annotate(settings, (0, 1), xycoords="axes fraction", xytext=(0, 2 + 72 * _SECOND),
+                  textcoords="offset points", va="bottom", fontsize=style.TEXT, color=style.INK,
+                  gid="settings")  # fmt: skip
 
 
 def _square(

@@ -67,7 +67,12 @@ def best(chosen: Sequence[Chosen]) -> str:
 def at_most(lines: Sequence[Line], most: int) -> str:
     """Return which rules there is no room for."""
     left = [line.name for line in lines[most:]]
-    return f"No room for {', '.join(left)}: see cells.parquet" if left else ""
+    if not left:
+        return ""
+    return (
+        "First the best settings of every rule, by validation; no room for "
+        f"{', '.join(left)}: see cells.parquet"
+    )
 
 
 def all_conditions(cells: Family) -> list[int]:

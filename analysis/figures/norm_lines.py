@@ -20,22 +20,22 @@ _DASHES = {"head": (0, (5, 1.5)), "tail": "-"}
 
 def draw_lines(
     drawn: style.Page, corner: tuple[float, float], high: float, own: pd.DataFrame,
-    columns: Sequence[SliceColumn], groups: Sequence[str], name: str, letter: str,
+    columns: Sequence[SliceColumn], groups: Sequence[str], letter: str,
 ) -> None:  # fmt: skip
     """Draw a panel for each clip group, side by side from ``corner`` to the page's right margin.
 
-    ``own`` holds the telemetry of one condition; ``name`` is that of the rule.
+    ``own`` holds the telemetry of one condition.
     """
     places = max(1, len(groups))
     left, y = corner
     wide = (WIDE - left - 0.1 - (places - 1) * _GAP) / places
     if not groups:
-        axes = panel(drawn, (left, y), (wide, high), f"{letter}4  {name}: over training")
+        axes = panel(drawn, (left, y), (wide, high), f"{letter}4  over training")
         note(axes, "no raw norms in the telemetry of these runs")
         return
     for place, group in enumerate(groups):
         told = "all groups" if group == schema.GROUP_ALL and places > 1 else group
-        what = f"{name}: over training" if places == 1 else told
+        what = "over training" if places == 1 else f"over training, {told}"
         title = f"{letter}4  {what}" if place == 0 else told
         axes = panel(drawn, (left + place * (wide + _GAP), y), (wide, high), title)
         _group(axes, own.loc[own["group"] == group, :], columns)

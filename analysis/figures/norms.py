@@ -15,6 +15,7 @@ from analysis.figures import common_words, norm_scatter
 from analysis.figures.norm_lines import draw_lines
 from analysis.figures.scales import logarithmic
 from analysis.figures.sheet import (
+    HEADING,
     WIDE,
     Entry,
     label,
@@ -23,6 +24,7 @@ from analysis.figures.sheet import (
     note,
     page,
     panel,
+    write_heading,
     write_title,
 )  # fmt: skip
 from analysis.figures.slice_axis import SliceAxis, draw_slices, slice_axis
@@ -33,6 +35,7 @@ READS_TOO = ("gradients",)
 _MOST = 3
 _LEFT, _HIGH, _GAP, _LINES_HIGH = 0.5, 1.15, 0.42, 1.25
 _SCATTER = 1.7
+_OVER = 0.14
 _BETWEEN, _AFTER = 0.42, 0.82
 _GROUPS = 4
 BEFORE: dict[str, Any] = {"color": "#8a8a8a"}
@@ -65,24 +68,25 @@ def figure(
         narrow = (WIDE - _LEFT - 0.1 - _GAP) / 2
         slices = slice_axis(columns, narrow)
         groups = [_groups(rows, each) for each in chosen]
-        top = legend_height(_entries(), WIDE) + 0.42
-        block = _HIGH + slices.below + _BETWEEN + _LINES_HIGH + _AFTER
-        high = top + max(1, len(chosen)) * block - 0.42
+        top = legend_height(_entries(), WIDE) + 0.42 + HEADING
+        block = _HIGH + slices.below + _BETWEEN + _LINES_HIGH + _AFTER + HEADING
+        high = top + max(1, len(chosen)) * block - 0.42 - HEADING
         drawn = page(high, _caption(cells, chosen, rows, slices, units))
         legend(drawn, 0.02, _entries())
         shared: list[Axes] = []
         for place, each in enumerate(chosen):
             y = top + place * block
+            name = f"{'abcd'[place]}  {each.name}"
+            write_heading(drawn, y, name, above=HEADING + _OVER, color=style.INK)
             own = rows.loc[rows["condition"] == each.condition, :]
-            shared += _distributions(drawn, y, each, own, slices, "abcd"[place])
+            shared += _distributions(drawn, y, own, slices, "abcd"[place])
             below = y + _HIGH + slices.below + _BETWEEN
             letter = "abcd"[place]
             title = f"{letter}3  single units"
             axes = panel(drawn, (_LEFT, below), (_SCATTER, _LINES_HIGH), title)
             norm_scatter.draw_scatter(axes, units.loc[units["condition"] == each.condition, :])
             left = _LEFT + _SCATTER + _GAP + 0.08
-            draw_lines(drawn, (left, below), _LINES_HIGH, own, columns, groups[place], each.name,
-                       letter)  # fmt: skip
+            draw_lines(drawn, (left, below), _LINES_HIGH, own, columns, groups[place], letter)  # fmt: skip
         _same_limits(shared)
         if not chosen:
             axes = panel(drawn, (_LEFT, top), (WIDE - _LEFT - 0.1, _HIGH))
@@ -106,7 +110,7 @@ def _groups(rows: pd.DataFrame, chosen: Chosen) -> list[str]:
 
 
 def _distributions(
-    drawn: style.Page, y: float, chosen: Chosen, own: pd.DataFrame, slices: SliceAxis, letter: str
+    drawn: style.Page, y: float, own: pd.DataFrame, slices: SliceAxis, letter: str
 ) -> list[Axes]:
     joint = own.loc[own["group"] == schema.GROUP_ALL, :]
     steps = sorted(joint.loc[joint["stat"] == "norm_before_q50", "step"].unique())
@@ -117,12 +121,12 @@ def _distributions(
         axes = panel(drawn, (x, y), (slices.inches, _HIGH))
         if not ends:
             draw_slices(axes, slices, None, names=True)
-            write_title(axes, f"{letter}{place + 1}  {chosen.name}", 14)
+            write_title(axes, f"{letter}{place + 1}", 14)
             note(axes, "no raw norms in the telemetry of these runs")
             continue
         number, step, which = ends[place]
         window = joint.loc[joint["step"] == step, :]
-        title = f"{letter}{number}  {chosen.name}: {which} window, to step {step}"
+        title = f"{letter}{number}  {which} window, to step {step}"
         write_title(axes, title, 14)
         _boxes(axes, window, slices, _threshold(joint, step))
         label(axes, y="gradient norm" if place == 0 else "")

@@ -18,7 +18,10 @@ WIDE = 7.2
 
 MARGIN = 0.08
 LINE = 1.25 / 72
+HEADING = 0.21
+"""How far above a row of panels its heading stands, in inches."""
 _HANDLE, _BETWEEN = 0.32, 0.16
+_EDGE = 0.02
 _LONGEST_ENTRY = 3.0
 
 
@@ -67,6 +70,19 @@ def write_title(axes: Axes, title: str, pad: float = 4.0) -> None:
     axes.set_title(title, loc="left", fontsize=style.HEADING, fontweight="bold", pad=pad,
                    color=style.INK, parse_math=False,
                    fontfamily=list(fonts_for(title)))  # fmt: skip
+
+
+def write_heading(
+    drawn: style.Page, top: float, text: str, *, above: float = HEADING, color: str = style.MUTED
+) -> None:
+    """Write ``above`` a row of panels, whose axes begin ``top`` inches from the page's top, what they
+    are of.
+    """
+    short = shorten(text, WIDE - 2 * _EDGE, style.HEADING)
+    wide, high = drawn.get_size_inches()
+    drawn.text(_EDGE / wide, 1 - (top - above) / high, short, va="bottom", color=color,
+               fontsize=style.HEADING, fontweight="bold", parse_math=False,
+               fontfamily=list(fonts_for(short)), gid="row")  # fmt: skip
 
 
 def label(axes: Axes, *, x: str = "", y: str = "") -> None:

@@ -16,6 +16,7 @@ from analysis.measures import Measure, over_conditions, overall, rare_recall
 
 _PANEL = (1.9, 1.75)
 _LEFT, _STEP = 0.5, 2.32
+_MOST = 8
 
 
 def figure(table: pd.DataFrame | Family) -> Figure:
@@ -25,10 +26,11 @@ def figure(table: pd.DataFrame | Family) -> Figure:
     of one family. Only the ε with the most cells is drawn.
     """
     with style.drawing():
-        cells = family(table)
+        whole = family(table)
+        cells = whole.first(_MOST)
         entries = _entries(cells)
         top = legend_height(entries) + 0.3
-        words = _caption(cells)
+        words = _caption(cells, common_words.at_most(whole.lines, _MOST))
         drawn = page(top + _PANEL[1] + 0.42, words)
         legend(drawn, 0.02, entries)
         for place, (title, measure) in enumerate(_measures(cells)):
@@ -112,13 +114,14 @@ def _entries(cells: Family) -> list[Entry]:
     return entries
 
 
-def _caption(cells: Family) -> str:
+def _caption(cells: Family, left_out: str) -> str:
     conditions = common_words.all_conditions(cells)
     own = [
         "Test split, against C, a line a rule",
         common_words.seeds(cells, conditions, f"Dots: seeds; bands: {common_words.STUDENT},"),
         "Grey bar: 95 % interval of one run's value for the n examples that it was tested on,"
         " which all seeds share",
+        left_out,
         common_words.budgets(cells),
         _missing(cells),
     ]

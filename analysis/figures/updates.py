@@ -15,15 +15,25 @@ from matplotlib.figure import Figure
 from analysis import schema, style
 from analysis.figures import common_words
 from analysis.figures.scales import logarithmic, thresholds
-from analysis.figures.sheet import WIDE, Entry, label, legend, legend_height, note, page, panel
+from analysis.figures.sheet import (
+    HEADING,
+    WIDE,
+    Entry,
+    label,
+    legend,
+    legend_height,
+    note,
+    page,
+    panel,
+    write_heading,
+)
 from analysis.interval import t_interval_of
-from analysis.lettering import fonts_for, one_line, shorten
+from analysis.lettering import one_line
 from analysis.lines import Chosen, Family, Line, family
 
 READS = "telemetry"
 _MOST, _SEEDS, _GROUPS = 6, 5, 4
 _LEFT, _HIGH, _ACROSS, _DOWN = 0.5, 1.15, 4, 0.78
-_HEADING, _EDGE = 0.21, 0.02
 
 
 @dataclass(frozen=True)
@@ -67,7 +77,7 @@ def figure(table: pd.DataFrame | Family, telemetry: pd.DataFrame) -> Figure:
         groups = [schema.GROUP_ALL, *_drawn(found)]
         entries = _entries(cells, chosen)
         several = len(groups) > 1
-        top = legend_height(entries) + 0.3 + (_HEADING if several else 0.0)
+        top = legend_height(entries) + 0.3 + (HEADING if several else 0.0)
         bands = len(groups) + 1
         high = top + bands * _HIGH + (bands - 1) * _DOWN + 0.45
         drawn = page(high, _caption(cells, chosen, found, rows))
@@ -76,7 +86,8 @@ def figure(table: pd.DataFrame | Family, telemetry: pd.DataFrame) -> Figure:
         size = (apart - 0.52, _HIGH)
         for row, group in enumerate([*groups, None]):
             if several and group is not None:
-                _heading(drawn, top + row * (_HIGH + _DOWN), group)
+                name = "all layers" if group == schema.GROUP_ALL else one_line(group)
+                write_heading(drawn, top + row * (_HIGH + _DOWN), name)
             for place, stat in enumerate(_STATS):
                 corner = (_LEFT + place * apart, top + row * (_HIGH + _DOWN))
                 by = ", by C" if group is None else ""
@@ -101,16 +112,6 @@ def _drawn(layers: Sequence[str]) -> list[str]:
         return list(layers)
     places = np.linspace(0, len(layers) - 1, _GROUPS).round().astype(int)
     return [layers[int(place)] for place in places]
-
-
-def _heading(drawn: style.Page, top: float, group: str) -> None:
-    """Write above a row of panels, whose axes begin at ``top``, of which layer they are."""
-    name = "all layers" if group == schema.GROUP_ALL else one_line(group)
-    text = shorten(name, WIDE - 2 * _EDGE, style.HEADING)
-    wide, high = drawn.get_size_inches()
-    drawn.text(_EDGE / wide, 1 - (top - _HEADING) / high, text, va="bottom", color=style.MUTED,
-               fontsize=style.HEADING, fontweight="bold", parse_math=False,
-               fontfamily=list(fonts_for(text)), gid="row")  # fmt: skip
 
 
 def _over_steps(

@@ -24,6 +24,7 @@ READS = "ledgers"
 _LEFT, _HIGH, _STEP, _SQUARE = 0.5, 1.85, 2.36, 1.83
 _RING = {"marker": "o", "markersize": 8, "markerfacecolor": "none", "linestyle": ""}
 _LEDGERS = 12
+_MOST = 8
 _T = common_words.STUDENT
 
 
@@ -44,9 +45,10 @@ def figure(table: pd.DataFrame | Family, ledgers: pd.DataFrame) -> Figure:
     ``table`` holds cells of one family; ``ledgers`` is what ``run_files`` read of ``wanted``.
     """
     with style.drawing():
-        cells = family(table)
-        ladder = private_lines(cells.table, cells.named)
-        names = _names(ladder)
+        whole = family(table)
+        cells = whole.first(_MOST)
+        names = _names([*cells.lines, *private_lines(cells.table, cells.named)])[:_MOST]
+        ladder = [line for line in private_lines(cells.table, cells.named) if line.name in names]
         entries = [Entry(name, style.series(place)) for place, name in enumerate(names)]
         if cells.baselines():
             entries.append(Entry("baseline (not private)", dict(style.BASELINE)))
@@ -54,7 +56,7 @@ def figure(table: pd.DataFrame | Family, ledgers: pd.DataFrame) -> Figure:
         top = legend_height(entries) + 0.32
         rungs = len({line.epsilon for line in ladder if np.isfinite(line.epsilon)})
         second = top + (_HIGH + 0.7 if rungs > 1 else 0)
-        drawn = page(second + _HIGH + 0.45, _caption(cells, ladder, ledgers, rungs))
+        drawn = page(second + _HIGH + 0.45, _caption(whole, ladder, ledgers, rungs))
         legend(drawn, 0.02, entries)
         measures = (
             overall(cells.table, "macro_accuracy", "mean over classes"),
@@ -172,5 +174,6 @@ def _caption(cells: Family, ladder: Sequence[Line], ledgers: pd.DataFrame, rungs
         f"{'d' if rungs > 1 else 'b'}: what other accountants say of the same runs at the same δ:"
         " filled, upper bounds; hollow, estimates, which certify nothing; line: what certifies"
         if len(ledgers) else "",
+        common_words.at_most(cells.lines, _MOST),
     ]  # fmt: skip
     return common_words.caption(cells, conditions, own)
