@@ -17,14 +17,16 @@ from dpsgd.sampling.sampler import Draw
 from dpsgd.training.reading import Reading
 from dpsgd.training.step import Step
 
-_SIZES = torch.logspace(-3, 6, 91, dtype=torch.float64)
+_SIZES = torch.logspace(-3, 12, 151, dtype=torch.float64)
 """Norms that are tried, in units of the rule's scale: some rules drop what is too long, and
-`global_adapt` shortens all below a bound that moves, far up where canaries are above it.
+`global_adapt` shortens what is below a bound that moves far up where many canaries are above it.
 """
 _FINER = torch.logspace(-0.1, 0.1, 81, dtype=torch.float64)
 """Norms that are tried around the best of them."""
 _AS_GOOD = 1 - 1e-4
-"""Of norms that fill so much of what the best one fills, the longest is taken."""
+"""Norms are taken for as good as the best one if they fill so much of what it fills."""
+_LONGER = 1e3
+"""How much longer than the shortest that is as good a canary is at most."""
 
 NO_CANARIES = torch.zeros(0, dtype=torch.int64)
 
@@ -276,9 +278,13 @@ class _Filled:
 def _longest(
     tried: Tensor, scale: Tensor, rule: ClipRule, state: State, info: Info
 ) -> tuple[Tensor, Tensor]:
-    """Return of the norms ``tried`` ``[norms, groups]``, ascending, the best and its parts."""
+    """Return of the norms ``tried`` ``[norms, groups]``, ascending, one of the best, and its parts:
+    far longer than the shortest of those, but not so far that what escapes clipping overflows.
+    """
     beside = {key: value.expand(len(tried), -1) for key, value in info.items()}
     parts = rule.weights(tried, state, beside) * tried / scale
     filled = parts.square().sum(1)
-    best = int(torch.nonzero(filled >= _AS_GOOD * filled.max())[-1])
+    good = torch.nonzero(filled >= _AS_GOOD * filled.max()).flatten()
+    length = tried[good].norm(dim=1)
+    best = int(good[length <= _LONGER * length[0]][-1])
     return tried[best], parts[best]
