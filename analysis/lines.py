@@ -93,8 +93,9 @@ class Chosen:
 class Family:
     """The cells of one figure: one row a run in ``named``, and the lines at the main ε.
 
-    First come the best settings of every rule, flat clipping before the others and these by their
-    validation accuracy: where there is no room for all, rules are compared and not settings of one.
+    First come the best settings of every rule: flat clipping, rules with several thresholds, and
+    the others, each by validation accuracy. Where there is no room for all, it is rules that are
+    compared, not the settings of one.
     """
 
     table: pd.DataFrame
@@ -183,7 +184,7 @@ def _telling(lines: list[Line]) -> list[Line]:
     def rating(line: Line) -> float:
         return -math.inf if math.isnan(line.score) else line.score
 
-    ranked = sorted(lines, key=lambda line: (line.rule != "flat", -rating(line)))
+    ranked = sorted(lines, key=lambda x: (x.rule != "flat", len(x.norms) < 2, -rating(x)))
     leaders = {line.rule: line for line in reversed(ranked)}
     return sorted(ranked, key=lambda line: leaders[line.rule] is not line)
 

@@ -100,13 +100,12 @@ def _chosen(cells: Family) -> list[Chosen]:
 
 
 def _titled(chosen: Chosen, inches: float) -> tuple[str, str]:
-    """Return the name as a title of so many inches, and below it the settings if they do not fit."""
+    """Return the name as a title of so many inches, and the settings apart if they do not fit."""
     if chosen.line is None or width(chosen.name, style.HEADING, "bold") <= inches:
         return shorten(chosen.name, inches, style.HEADING), ""
     settings = chosen.name.removeprefix(f"{chosen.line.rule}, ")
-    return (
-        shorten(chosen.line.rule, inches, style.HEADING), shorten(settings, inches + 0.1, style.TEXT)
-    )  # fmt: skip
+    rule = shorten(chosen.line.rule, inches, style.HEADING)
+    return rule, shorten(settings, inches + 0.1, style.TEXT)
 
 
 def _settings(axes: Axes, settings: str) -> None:

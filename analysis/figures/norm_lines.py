@@ -35,7 +35,7 @@ def draw_lines(
         return
     for place, group in enumerate(groups):
         told = "all groups" if group == schema.GROUP_ALL and places > 1 else group
-        what = "over training" if places == 1 else f"over training, {told}"
+        what = "over training" if places == 1 else told
         title = f"{letter}4  {what}" if place == 0 else told
         axes = panel(drawn, (left + place * (wide + _GAP), y), (wide, high), title)
         _group(axes, own.loc[own["group"] == group, :], columns)

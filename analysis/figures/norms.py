@@ -86,7 +86,7 @@ def figure(
             axes = panel(drawn, (_LEFT, below), (_SCATTER, _LINES_HIGH), title)
             norm_scatter.draw_scatter(axes, units.loc[units["condition"] == each.condition, :])
             left = _LEFT + _SCATTER + _GAP + 0.08
-            draw_lines(drawn, (left, below), _LINES_HIGH, own, columns, groups[place], letter)  # fmt: skip
+            draw_lines(drawn, (left, below), _LINES_HIGH, own, columns, groups[place], letter)
         _same_limits(shared)
         if not chosen:
             axes = panel(drawn, (_LEFT, top), (WIDE - _LEFT - 0.1, _HIGH))

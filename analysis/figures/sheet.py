@@ -75,8 +75,8 @@ def write_title(axes: Axes, title: str, pad: float = 4.0) -> None:
 def write_heading(
     drawn: style.Page, top: float, text: str, *, above: float = HEADING, color: str = style.MUTED
 ) -> None:
-    """Write ``above`` a row of panels, whose axes begin ``top`` inches from the page's top, what they
-    are of.
+    """Write what a row of panels is of: ``above`` it, whose axes begin ``top`` below the page's
+    edge, in inches.
     """
     short = shorten(text, WIDE - 2 * _EDGE, style.HEADING)
     wide, high = drawn.get_size_inches()

@@ -126,4 +126,8 @@ def test_slices_without_room_are_counted(tmp_path):
 
 def test_all_figures_are_drawn_without_any_file_of_the_runs(tmp_path):
     table = table_of(tmp_path, *sweep(["flat"], [1.0], 2))
-    assert [drawn.name for drawn in figures(table, tmp_path)] == list(FIGURES)
+    assert [drawn.name for drawn in figures(table, tmp_path)] == [
+        name
+        for name in FIGURES
+        if name != "memorisation"  # which is of cells with an audit
+    ]
