@@ -43,6 +43,8 @@ def draw_accountants(axes: Axes, named: pd.DataFrame, ledgers: pd.DataFrame, tit
         _training(axes, own, order, _MARKERS[place % len(_MARKERS)], epsilon_text(shown[key]))  # pyright: ignore[reportArgumentType]
     axes.set(xscale="log", ylim=(-0.6, len(order) + 0.1))
     axes.set_yticks(range(len(order)), [_NAMES.get(name, name) for name in order])  # pyright: ignore[reportArgumentType]
+    values = finite["epsilon"].to_numpy(float)
+    axes.set_xlim(values.min() / 1.12, values.max() * 1.12)  # an axis shows two round numbers
     logarithmic(axes.xaxis, axes.get_xlim(), most=9)
     axes.grid(axis="x", color=style.GRID, linewidth=0.6)
     label(axes, x="ε at the same δ")

@@ -11,7 +11,14 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLo
 
 from analysis.wording import plain_number
 
-_STEPS = ((1, 1.5, 2, 3, 4, 5, 7), (1, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,))
+_STEPS = (
+    (1, 1.25, 1.5, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8),
+    (1, 1.5, 2, 3, 4, 5, 7),
+    (1, 2, 3, 5, 7),
+    (1, 2, 5),
+    (1, 3),
+    (1,),
+)
 
 
 def thresholds(axes: Axes, norms: Sequence[float], right: float = 1.5, most: int = 6) -> None:
