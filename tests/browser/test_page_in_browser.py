@@ -196,6 +196,15 @@ def _sum(name):
     return sum(map(ord, name)) % 20
 
 
+def test_the_first_findings_stand_open_and_the_rest_is_folded(opened, tmp_path):
+    page = opened(page_of(tmp_path, [cell(), baseline()], *(f"Finding {i}." for i in range(7))))
+    assert page.locator("#findings-list li").count() == 5
+    assert not page.is_visible("#findings-more li")
+    page.click("#findings-more summary")
+    assert page.is_visible("#findings-more li >> nth=1")
+    assert page.text_content("#findings-more summary") == "2 more, and what to choose"
+
+
 def test_findings_stand_first(page):
     assert page.text_content("#findings li") == "Flat clipping keeps 45 % of the 8s’ gradient."
     top = page.evaluate(

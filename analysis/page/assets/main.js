@@ -2,6 +2,7 @@
 (() => {
   "use strict";
   const A = Atlas, make = A.element;
+  const FIRST = 5; // findings that stand open
 
   function lede() {
     const family = A.family();
@@ -14,7 +15,12 @@
   function findings() {
     const host = A.byId("findings");
     host.hidden = !A.data.findings.length;
-    A.byId("findings-list").replaceChildren(...A.data.findings.map((text) => make("li", {}, text)));
+    const lines = A.data.findings.map((text) => make("li", {}, text));
+    A.byId("findings-list").replaceChildren(...lines.slice(0, FIRST));
+    const more = A.byId("findings-more");
+    more.hidden = lines.length <= FIRST;
+    more.querySelector("summary").textContent = `${lines.length - FIRST} more, and what to choose`;
+    more.querySelector("ol").replaceChildren(...lines.slice(FIRST));
   }
   function foot() {
     const left = A.data.left_out;
