@@ -35,7 +35,8 @@ def gradients_of(
     prepared = plan.prepared
     if not (settings.gradient_looks and settings.gradient_units):
         return None
-    membership = membership & _there(plan, trainer)[:, np.newaxis]
+    there = _there(plan, trainer)[: len(membership)]  # an audit's own units come last
+    membership = membership & there[:, np.newaxis]
     sides = sides_of(prepared.slices.keys, membership)
     most = most_units(settings.gradient_units, settings.gradient_looks, len(trainer.groups))
     chosen = sample(membership, sides, most)
