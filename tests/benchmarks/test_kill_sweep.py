@@ -10,7 +10,7 @@ from benchmarks import kill_sweep
 
 KEY = "0123456789abcdef"
 
-SMALL = ("--kills", "2", "--seed", "3", "seed=0", "steps=300", "checkpoint=0.05")
+SMALL = ("--kills", "1", "--seed", "3", "seed=0", "steps=300", "checkpoint=0.05")
 
 
 @pytest.mark.slow

@@ -55,8 +55,10 @@ def run_commands(text):
     return found
 
 
-def compositions(arguments):
-    """The plain configuration of every cell that the arguments of dpsgd.run describe."""
+def compositions(arguments, *, every=False):
+    """The plain configuration of cells that the arguments of dpsgd.run describe: of ``every`` one,
+    or of so many that each value is there.
+    """
     words, folder = [], None
     rest = iter(arguments)
     for word in rest:
@@ -79,6 +81,8 @@ def compositions(arguments):
         )
     searched = [] if folder is None else [f"hydra.searchpath=[file://{Path(folder).resolve()}]"]
     with initialize_config_dir(str(config_folder("conf")), version_base="1.3"):
-        for overrides in product(*choices):
+        most = max(map(len, choices), default=1)
+        some = ([values[place % len(values)] for values in choices] for place in range(most))
+        for overrides in product(*choices) if every else some:
             config = compose("config", overrides=[*searched, *overrides])
             yield OmegaConf.to_container(config, resolve=True)
