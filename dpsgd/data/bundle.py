@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -58,7 +59,7 @@ class Bundle:
     not a count; empty where nothing is declared (task ``tokens``). ``notes`` say which statistics
     were computed from the data. ``users`` names every user, those without a record included.
     ``vocabulary`` is the number of ids that inputs are made of, the last of which is padding; 0 for
-    inputs that are numbers.
+    inputs that are numbers. ``fingerprint`` is what :func:`with_fingerprint` gives it.
     """
 
     name: str
@@ -68,11 +69,11 @@ class Bundle:
     classes: tuple[str, ...]
     keep: tuple[float, ...]
     holdout: Literal["public", "private"]
-    fingerprint: str
     notes: tuple[str, ...]
     task: Literal["classes", "tokens"] = "classes"
     users: tuple[str, ...] = ()
     vocabulary: int = 0
+    fingerprint: str = ""
 
     def __post_init__(self) -> None:
         if self.task == "classes" and len(self.keep) != len(self.classes):
@@ -117,6 +118,15 @@ class DataSource(Protocol):
         ...
 
 
+def with_fingerprint(bundle: Bundle) -> Bundle:
+    """Return ``bundle`` with the SHA-256 (hex) of all that it says of itself, its ``notes`` apart:
+    other data under the same run key would share their noise.
+    """
+    facts = [fingerprint_of([bundle.train, bundle.validation, bundle.test]), bundle.users,
+             bundle.classes, bundle.vocabulary, bundle.task, bundle.keep]  # fmt: skip
+    return replace(bundle, fingerprint=hashlib.sha256(json.dumps(facts).encode()).hexdigest())
+
+
 def fingerprint_of(splits: Sequence[Split]) -> str:
     """Return the SHA-256 (hex) of every array of every split, with dtype, shape and name."""
     digest = hashlib.sha256()
@@ -128,5 +138,5 @@ def fingerprint_of(splits: Sequence[Split]) -> str:
             # The bytes of an object array are addresses, which differ from process to process.
             values = array.astype(np.str_) if array.dtype.hasobject else array
             digest.update(f"{split.name} {values.dtype} {values.shape}{column}".encode())
-            digest.update(np.ascontiguousarray(values).tobytes())
+            digest.update(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
     return digest.hexdigest()

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from dpsgd.data.bundle import Bundle, Split, fingerprint_of
+from dpsgd.data.bundle import Bundle, Split
 from dpsgd.data.pixels import PIXELS
 from dpsgd.data.source import Parts, TailedSource
 
@@ -52,8 +52,7 @@ class TailedImages(TailedSource, abc.ABC):
         ]
         return Bundle(
             name=self.name, train=splits[0], validation=splits[1], test=splits[2],
-            classes=self.classes, keep=shares, holdout=self.holdout,
-            fingerprint=fingerprint_of(splits), notes=(PIXELS,),
+            classes=self.classes, keep=shares, holdout=self.holdout, notes=(PIXELS,),
         )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from dpsgd.data.bundle import Bundle, Split, fingerprint_of
+from dpsgd.data.bundle import Bundle, Split
 from dpsgd.data.notes import COMPUTED
 from dpsgd.data.pixels import FLOATS, PIXELS, channels_first
 from dpsgd.data.source import Parts, TailedSource
@@ -64,8 +64,7 @@ class NpzImages(TailedSource):
         notes = (note,) if self.classes is not None else (note, f"names of the classes {COMPUTED}")
         return Bundle(
             name=self.name, train=splits[0], validation=splits[1], test=splits[2],
-            classes=classes, keep=shares, holdout=self.holdout,
-            fingerprint=fingerprint_of(splits), notes=notes,
+            classes=classes, keep=shares, holdout=self.holdout, notes=notes,
         )  # fmt: skip
 
 

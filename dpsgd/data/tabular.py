@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from dpsgd.data.bundle import Bundle, Split, fingerprint_of
+from dpsgd.data.bundle import Bundle, Split
 from dpsgd.data.cells import Cells
 from dpsgd.data.columns import (
     Categorical,
@@ -119,8 +119,7 @@ class TabularSource(TailedSource):
         ]  # fmt: skip
         return Bundle(
             name=self.name, train=splits[0], validation=splits[1], test=splits[2],
-            classes=classes, keep=shares, holdout=self.holdout,
-            fingerprint=fingerprint_of(splits), notes=notes, users=users,
+            classes=classes, keep=shares, holdout=self.holdout, notes=notes, users=users,
         )  # fmt: skip
 
     def _encoded(self, cells: Cells, columns: Columns, training: np.ndarray) -> list[Encoded]:

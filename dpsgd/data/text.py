@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import torch
 
-from dpsgd.data.bundle import IGNORED, Bundle, Split, fingerprint_of
+from dpsgd.data.bundle import IGNORED, Bundle, Split
 from dpsgd.data.cells import Cells
 from dpsgd.data.columns import LabelMap, read_label_map, texts
 from dpsgd.data.columns import Text as Word
@@ -105,8 +105,7 @@ class Text(TailedSource):
         ]  # fmt: skip
         return Bundle(
             name=self.name, train=splits[0], validation=splits[1], test=splits[2],
-            classes=classes, keep=cut.keep, holdout=self.holdout,
-            fingerprint=fingerprint_of(splits), notes=notes, task=self.task,
+            classes=classes, keep=cut.keep, holdout=self.holdout, notes=notes, task=self.task,
             users=users, vocabulary=len(alphabet.names),
         )  # fmt: skip
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from dpsgd.data.bundle import Bundle, fingerprint_of
+from dpsgd.data.bundle import Bundle
 from dpsgd.errors import ConfigError
 
 DIRICHLET_NOTE = "users are a synthetic Dirichlet partition"
@@ -75,7 +75,6 @@ class Dirichlet:
             bundle, train=train, validation=validation, test=test,
             users=tuple(f"user {i}" for i in range(self.count)),
             notes=(*bundle.notes, DIRICHLET_NOTE),
-            fingerprint=fingerprint_of([train, validation, test]),
         )  # fmt: skip
 
     def _owners(self, labels: np.ndarray, n_classes: int, seed: int) -> np.ndarray:

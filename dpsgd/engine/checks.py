@@ -214,5 +214,7 @@ def _losses(model: nn.Module, loss: Loss, inputs: Batch, targets: Batch) -> Tens
     return losses
 
 
-def _random_states() -> tuple[bytes, str, object]:
-    return torch.get_rng_state().numpy().tobytes(), repr(np.random.get_state()), random.getstate()
+def _random_states() -> tuple[object, ...]:
+    name, words, *rest = np.random.get_state()
+    of_numpy = (name, np.asarray(words).tobytes(), *rest)
+    return torch.get_rng_state().numpy().tobytes(), of_numpy, random.getstate()

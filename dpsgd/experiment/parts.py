@@ -39,6 +39,18 @@ def build_part(node: Mapping[str, Any], key: str) -> Any:
     return build_as(_locate(target, f"{key}._target_"), values, key)
 
 
+def make_ready() -> None:
+    """Import the class of every option in ``conf`` and make what checks its settings, which the
+    first that is built would wait for.
+    """
+    for file in sorted(config_folder("conf").glob("*/*.yaml")):
+        node = yaml.safe_load(file.read_text(encoding="utf-8"))
+        if isinstance(node, Mapping) and "_target_" in node:
+            declared = _declared(_locate(str(node["_target_"]), file.stem))
+            for name in declared.fields.values():
+                _ = declared.types[name].adapter
+
+
 def default_part(group: str, option: str) -> Any:
     """Build an option as its yaml in ``conf`` has it, without Hydra: for what nobody chose."""
     file = config_folder("conf") / group / f"{option}.yaml"

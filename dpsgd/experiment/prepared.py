@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -16,7 +14,7 @@ from dpsgd.accounting import DpEvent
 from dpsgd.clipping.checks import check_rule
 from dpsgd.clipping.groups import Groups
 from dpsgd.clipping.rule import ClipRule
-from dpsgd.data.bundle import Bundle, fingerprint_of
+from dpsgd.data.bundle import Bundle, with_fingerprint
 from dpsgd.engine.gradients import Loss
 from dpsgd.errors import ConfigError, PrivacyError
 from dpsgd.experiment.canaries import info_with_canaries
@@ -127,10 +125,7 @@ def loaded(cell: Cell) -> Bundle:
         bundle = cell.users.assign(bundle, cell.data.seed)
     except ConfigError as error:
         raise error.under("users") from None
-    # Whatever a source says of itself: other data under the same key would share their noise.
-    facts = [fingerprint_of([bundle.train, bundle.validation, bundle.test]), bundle.users,
-             bundle.classes, bundle.vocabulary, bundle.task, bundle.keep]  # fmt: skip
-    return replace(bundle, fingerprint=hashlib.sha256(json.dumps(facts).encode()).hexdigest())
+    return with_fingerprint(bundle)
 
 
 def _check_rule(cell: Cell, groups: Groups) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-import importlib.metadata
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -20,6 +19,7 @@ from dpsgd import accounting
 from dpsgd.accounting import Accountant, DpEvent, Relation
 from dpsgd.accounting.calibration import SolvesNoise, solve_noise
 from dpsgd.experiment.files import read_json, write_json
+from dpsgd.experiment.installed import version_of
 from dpsgd.experiment.own_code import own_code
 from dpsgd.experiment.parts import plain
 
@@ -178,14 +178,15 @@ def _check(question: str, answer: str) -> str:
 def _code(remembered: Remembered) -> dict[str, Any]:
     """Return the versions of all code that an answer depends on."""
     target = plain(remembered.accountant)["_target_"]
-    return {"code": {**_own_versions(), **own_code([target])}}
+    return {"code": {**own_versions(), **own_code([target])}}
 
 
 @functools.cache
-def _own_versions() -> dict[str, str]:
+def own_versions() -> dict[str, str]:
+    """Return the versions of accountants' libraries, and a hash of the code that asks them."""
     folder = Path(accounting.__file__).parent
     digest = hashlib.sha256()
     for file in sorted(folder.glob("*.py")):
         digest.update(file.name.encode() + file.read_bytes())
-    libraries = {name: importlib.metadata.version(name) for name in LIBRARIES}
+    libraries = {name: version_of(name) for name in LIBRARIES}
     return {**libraries, "dpsgd.accounting": digest.hexdigest()}

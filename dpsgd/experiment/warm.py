@@ -9,9 +9,11 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-import pydantic
-
-from dpsgd.experiment.ledger.environment import code_state, sources
+from dpsgd.experiment.installed import version_of
+from dpsgd.experiment.ledger.environment import LIBRARIES, code_state, sources
+from dpsgd.experiment.ledger.kernels import processor
+from dpsgd.experiment.parts import make_ready
+from dpsgd.experiment.remembered import own_versions
 
 PACKAGES = ("dpsgd.clipping", "dpsgd.models", "dpsgd.sampling", "dpsgd.telemetry", "dpsgd.training")
 """Of these, every module: which of them a cell needs, its configuration says."""
@@ -37,9 +39,13 @@ def warm() -> None:
         package = importlib.import_module(name)
         for module in pkgutil.iter_modules(package.__path__, f"{name}."):
             importlib.import_module(module.name)
-    pydantic.TypeAdapter(int)  # looks for plugins among all that is installed, once a process
     code_state()  # asks git, once a process: the code that counts is what was imported here
     sources()  # the files likewise; what is computed with them is asked where a cell runs
+    own_versions()
+    processor()
+    make_ready()
+    for name in LIBRARIES:
+        version_of(name)
 
 
 warm()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import yaml
 
-from dpsgd.data.bundle import Bundle, Split
+from dpsgd.data.bundle import Bundle, Split, with_fingerprint
 from dpsgd.errors import ConfigError
 from dpsgd.experiment.parts import build_part
 
@@ -29,7 +29,7 @@ def part(group: str, option: str, **changes: Any) -> Any:
 
 
 def load(option: str, folder: Path, **changes: Any) -> Bundle:
-    return part("data", option, **changes).load(folder / "cache")
+    return with_fingerprint(part("data", option, **changes).load(folder / "cache"))
 
 
 def people(n: int = 60) -> list[str]:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from dpsgd.data.bundle import IGNORED
+from dpsgd.data.bundle import IGNORED, with_fingerprint
 from dpsgd.data.deal import deal
 from dpsgd.data.speakers import speakers_table
 from dpsgd.data.tokens import NOTHING, windows
@@ -27,7 +27,7 @@ def _load(folder, table, *, file="texts.csv", **changes):
     else:
         frame.to_csv(path, index=False)
     node = yaml.safe_load(CONF.read_text()) | {"path": str(path)} | changes
-    return build_part(node, "data").load(folder)
+    return with_fingerprint(build_part(node, "data").load(folder))
 
 
 def _table(n=40):

@@ -86,10 +86,10 @@ def test_long_lists_are_compared_to_their_last_element():
 
 def test_another_version_of_the_library_or_the_code_is_another_question(tmp_path, monkeypatch):
     asked(tmp_path)
-    before = remembered._own_versions()
+    before = remembered.own_versions()
     assert {"dp-accounting", "prv-accountant", "dpsgd.accounting"} <= set(before)
     for name in before:
-        monkeypatch.setattr(remembered, "_own_versions", lambda n=name: {**before, n: "another"})
+        monkeypatch.setattr(remembered, "own_versions", lambda n=name: {**before, n: "another"})
         asked(tmp_path)
     assert len(CALLS) == 1 + len(before)
 

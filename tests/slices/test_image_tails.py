@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
+from dpsgd.data.bundle import with_fingerprint
 from dpsgd.data.tail import keep_shares
 from dpsgd.experiment.parts import build_part
 
@@ -13,7 +14,7 @@ CONF = Path(__file__).parents[2] / "conf" / "data"
 
 def _digits(tmp_path, keep):
     node = OmegaConf.to_container(OmegaConf.load(CONF / "digits.yaml"))
-    return build_part({**node, "class": "8", "keep": keep}, "data").load(tmp_path)
+    return with_fingerprint(build_part({**node, "class": "8", "keep": keep}, "data").load(tmp_path))
 
 
 def test_an_exponential_profile_falls_from_one_to_keep():

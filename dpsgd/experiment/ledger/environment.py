@@ -13,9 +13,12 @@ from typing import Any
 import torch
 from torch import nn
 
+from dpsgd.experiment.installed import version_of
 from dpsgd.experiment.ledger.kernels import kernels, processor
 
 NOT_A_CHECKOUT = "not a checkout"
+LIBRARIES = ("torch", "numpy", "dp-accounting", "hydra-core", "randomgen")
+"""Those whose versions may change a result."""
 _ROOT = Path(__file__).resolve().parents[3]
 """The folder that holds the package: of a checkout its top, of a wheel site-packages."""
 _PACKAGE = Path(__file__).resolve().parents[2]
@@ -25,10 +28,6 @@ _CODE = ("dpsgd", "analysis", "conf", "pyproject.toml")
 
 def environment(device: str) -> dict[str, Any]:
     """Return what a bit-equal repetition on ``device`` needs to be the same."""
-    versions = {
-        name: importlib.metadata.version(name)
-        for name in ("torch", "numpy", "dp-accounting", "hydra-core", "randomgen")
-    }
     return {
         "python": platform.python_version(),
         "machine": platform.machine(),
@@ -37,7 +36,7 @@ def environment(device: str) -> dict[str, Any]:
         "kernels": kernels(),
         "threads": torch.get_num_threads(),
         **_accelerator(device),
-        **versions,
+        **{name: version_of(name) for name in LIBRARIES},
         "sources": sources(),
     }
 
@@ -77,7 +76,7 @@ def code_state() -> dict[str, Any]:
     Asked once a process: what was imported is what counts.
     """
     try:
-        version = importlib.metadata.version("clipping-atlas")
+        version = version_of("clipping-atlas")
     except importlib.metadata.PackageNotFoundError:
         version = "not installed"
     return {"version": version, **_git(_ROOT)}
