@@ -8,13 +8,9 @@ are drawn.
 from __future__ import annotations
 
 import argparse
-import json
-import shlex
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +18,7 @@ import numpy as np
 import torch
 
 from benchmarks.audit_runs import audited_run
+from benchmarks.document import write_document
 from dpsgd.experiment.options import config_folder
 
 OF_USERS = {"users": "dirichlet", "users.count": 1000}
@@ -108,13 +105,8 @@ def lines(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def _write(out: Path, runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-    document = {
-        "command": shlex.join(["python", "-m", "benchmarks.audit_bounds", *sys.argv[1:]]),
-        "date": datetime.now(UTC).isoformat(timespec="seconds"), "torch": torch.__version__,
-        "summary": summary(runs), "runs": runs,
-    }  # fmt: skip
     # After every run: what was measured so far outlives an interruption.
-    out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    write_document(out, "benchmarks.audit_bounds", {"summary": summary(runs), "runs": runs})
 
 
 def _arguments() -> argparse.Namespace:

@@ -8,18 +8,15 @@ alike. All take as many steps; the first turn, which fills the accountants' cach
 from __future__ import annotations
 
 import argparse
-import json
-import shlex
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import torch
 
+from benchmarks.document import write_document
 from dpsgd import train
 
 AUDITS = ("none", "gradient", "canaries", "membership")
@@ -44,12 +41,8 @@ def main() -> None:
                 if turn:
                     times[name].append(time.process_time() - start)
     found = summary(times)
-    document = {
-        "command": shlex.join(["python", "-m", "benchmarks.audit_cost", *sys.argv[1:]]),
-        "date": datetime.now(UTC).isoformat(timespec="seconds"), "torch": torch.__version__,
-        "steps": STEPS, "summary": found, "seconds": times,
-    }  # fmt: skip
-    chosen.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    content = {"steps": STEPS, "summary": found, "seconds": times}
+    write_document(chosen.out, "benchmarks.audit_cost", content)
     print("\n".join(lines(found)))
 
 

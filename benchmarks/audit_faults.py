@@ -7,12 +7,8 @@ The default cell at ε = 3 with 1,000 gradient canaries and 200 guesses, at 95 %
 from __future__ import annotations
 
 import argparse
-import json
-import shlex
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +17,7 @@ import torch
 
 from benchmarks.audit_planted import FAULTS, USERS, Fault
 from benchmarks.audit_runs import audited_run
+from benchmarks.document import write_document
 
 NORM, BATCH = 1.0, 256.0
 CELL: dict[str, Any] = {"clip.norm": NORM, "batch": BATCH}
@@ -79,14 +76,14 @@ def _asked(
 
 
 def _write(out: Path, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-    document = {
-        "command": shlex.join(["python", "-m", "benchmarks.audit_faults", *sys.argv[1:]]),
-        "date": datetime.now(UTC).isoformat(timespec="seconds"), "torch": torch.__version__,
-        "cell": CELL, "faults": {name: fault.what for name, fault in FAULTS.items()},
-        "summary": summary(rows), "runs": rows,
-    }  # fmt: skip
+    content = {
+        "cell": CELL,
+        "faults": {name: fault.what for name, fault in FAULTS.items()},
+        "summary": summary(rows),
+        "runs": rows,
+    }
     # After every run: what was measured so far outlives an interruption.
-    out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    write_document(out, "benchmarks.audit_faults", content)
 
 
 def _arguments() -> argparse.Namespace:

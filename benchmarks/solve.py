@@ -11,21 +11,17 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import math
-import platform
-import shlex
 import statistics
-import sys
 import time
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
 import dp_accounting
 from dp_accounting.pld import PLDAccountant
 
+from benchmarks.document import write_document
 from dpsgd.accounting import PLD, PRV, RDP, DpEvent, Moments, Relation, poisson_gaussian
 from dpsgd.accounting.calibration import TOLERANCE, SolvesNoise
 from dpsgd.errors import ConfigError
@@ -158,13 +154,11 @@ def main() -> None:
         rows = [solved(name, case) for case in COUNTED[:: chosen.every]]
         counted += rows
         print(_counted(name, rows), flush=True)
-    document = {
-        "command": shlex.join(["python", "-m", "benchmarks.solve", *sys.argv[1:]]),
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "python": platform.python_version(), "tolerance": TOLERANCE,
+    content = {
+        "tolerance": TOLERANCE,
         "timed": [_json(row) for row in timed], "counted": [_json(row) for row in counted],
     }  # fmt: skip
-    chosen.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    write_document(chosen.out, "benchmarks.solve", content)
 
 
 def _timed(rows: list[Row]) -> list[str]:

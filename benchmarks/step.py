@@ -11,24 +11,22 @@ that format, which this project uses inside for convolutions, and which the plai
 from __future__ import annotations
 
 import argparse
-import json
-import platform
-import shlex
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from benchmarks.document import write_document
 from benchmarks.memory import Peak, measure, processes
 from benchmarks.methods import METHODS
 from benchmarks.methods.steps import UnableError
 from benchmarks.models import TASKS, Task
 from benchmarks.table import Result, lines
 from benchmarks.timing import compare
+from dpsgd.experiment.ledger.kernels import processor
 from dpsgd.training.allocator import keep_freed_memory
 
 SGD = "sgd"
@@ -50,12 +48,8 @@ def main() -> None:
                 results.append(_one(task, method, chosen, pool, plain))
     _progress("")
     print("\n".join(lines(results, chosen.models)))
-    document = (
-        _facts(chosen)
-        | {"keeps_freed_memory": kept}
-        | {"rows": [result.json() for result in results]}
-    )
-    chosen.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    found = {"keeps_freed_memory": kept, "rows": [result.json() for result in results]}
+    write_document(chosen.out, "benchmarks.step", _facts(chosen) | found)
 
 
 def _one(
@@ -108,21 +102,12 @@ def _facts(chosen: argparse.Namespace) -> dict[str, Any]:
     repeats = {model: chosen.repeats or TASKS[model].repeats for model in chosen.models}
     batches = {model: TASKS[model].batch for model in chosen.models}
     return {
-        "command": shlex.join(["python", "-m", "benchmarks.step", *sys.argv[1:]]),
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "python": platform.python_version(), "torch": torch.__version__, "cpu": _cpu(),
-        "threads": torch.get_num_threads(), "repeats": repeats, "batch": batches,
+        "cpu": processor(),
+        "threads": torch.get_num_threads(),
+        "repeats": repeats,
+        "batch": batches,
         "poisson": chosen.poisson,
-    }  # fmt: skip
-
-
-def _cpu() -> str:
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    except OSError:
-        return platform.processor()
-    names = [line.partition(":")[2].strip() for line in text.splitlines() if "model name" in line]
-    return names[0] if names else platform.processor()
+    }
 
 
 def _progress(text: str) -> None:

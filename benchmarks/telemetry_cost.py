@@ -8,13 +8,10 @@ only this benchmark looks at. Time: a step of training with each telemetry.
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import shlex
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +19,7 @@ import numpy as np
 import torch
 from scipy import special
 
+from benchmarks.document import write_document
 from benchmarks.telemetry_pairs import Interval, Pair, pair, seconds_a_step
 
 CELL: dict[str, Any] = {"clip.norm": 3.0}
@@ -45,12 +43,10 @@ def main() -> None:
 def _write(out: Path, pairs: Sequence[Pair], times: dict[str, float]) -> dict[str, Any]:
     found = summary(pairs) | {
         "ms_a_step": {name: round(1e3 * value, 3) for name, value in times.items()},
-        "command": shlex.join(["python", "-m", "benchmarks.telemetry_cost", *sys.argv[1:]]),
-        "date": datetime.now(UTC).isoformat(timespec="seconds"), "torch": torch.__version__,
         "cell": CELL,
         "losses_points": [round(100 * (one.without - one.counted), 3) for one in pairs],
     }  # fmt: skip
-    out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    write_document(out, "benchmarks.telemetry_cost", found)
     return found
 
 

@@ -16,7 +16,7 @@ from analysis import schema
 from dpsgd.accounting import format_epsilon
 from dpsgd.errors import ConfigError
 from dpsgd.experiment.many_runs import Tested, many_runs
-from dpsgd.experiment.opened import run_folder
+from dpsgd.experiment.named_runs import named_runs, words
 from dpsgd.experiment.record import finished
 from dpsgd.experiment.shadows import FEWEST, attacks, groups
 
@@ -25,9 +25,7 @@ VERDICT = {True: "REFUTED", False: "holds", None: "no claim"}
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; exit with 1 if a claimed ε is refuted, 2 for a bad question."""
-    given = sys.argv[1:] if arguments is None else arguments
-    given = [f"--{a.replace('_', '-', 1)}" if a.startswith("runs_dir=") else a for a in given]
-    options = _parser().parse_args(given)
+    options = _parser().parse_args(words(arguments))
     console = Console(highlight=False)
     try:
         folders, cells = _audited(options)
@@ -50,14 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _audited(options: argparse.Namespace) -> tuple[list[Path], list[dict[str, Any]]]:
     """Return the finished, audited runs that were named. Raises ConfigError for none."""
-    folders: dict[Path, Path] = {}
-    for given in map(Path, options.run):
-        inside = [] if (given / schema.STATUS_FILE).exists() else sorted(
-            file.parent for file in given.glob(f"*/{schema.AUDIT_FILE}")
-        )  # fmt: skip
-        for folder in inside or [run_folder(given, options.runs_dir)]:
-            folders.setdefault(folder.resolve(), folder)
-    found = {folder: finished(folder) for folder in folders.values()}
+    folders = named_runs(options.run, options.runs_dir, schema.AUDIT_FILE)
+    found = {folder: finished(folder) for folder in folders}
     audited = {f: c for f, c in found.items() if c is not None and "audit" in c}
     if not audited:
         raise ConfigError(

@@ -9,14 +9,12 @@ from pathlib import Path
 
 from analysis import schema
 from dpsgd.errors import ConfigError, PrivacyError
+from dpsgd.experiment.named_runs import named_runs, words
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; exit with 1 for a ledger that does not hold, 2 for a bad question."""
-    given = sys.argv[1:] if arguments is None else arguments
-    # What dpsgd.run calls runs_dir=DIR is understood here too.
-    given = [f"--{a.replace('_', '-', 1)}" if a.startswith("runs_dir=") else a for a in given]
-    options = _parser().parse_args(given)
+    options = _parser().parse_args(words(arguments))
     try:
         sys.exit(options.do(options))
     except (ConfigError, PrivacyError) as error:
@@ -71,17 +69,7 @@ def _compose(options: argparse.Namespace) -> int:
 
 
 def _folders(options: argparse.Namespace) -> list[Path]:
-    """Return the folders of the runs that were named; a folder of runs stands for all in it."""
-    from dpsgd.experiment.opened import run_folder  # noqa: PLC0415
-
-    found: dict[Path, Path] = {}
-    for given in map(Path, options.run):
-        inside = [] if (given / schema.LEDGER_FILE).exists() else sorted(
-            file.parent for file in given.glob(f"*/{schema.LEDGER_FILE}")
-        )  # fmt: skip
-        for folder in inside or [run_folder(given, options.runs_dir)]:
-            found.setdefault(folder.resolve(), folder)
-    return list(found.values())
+    return named_runs(options.run, options.runs_dir, schema.LEDGER_FILE)
 
 
 def _parser() -> argparse.ArgumentParser:

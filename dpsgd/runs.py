@@ -18,6 +18,7 @@ from dpsgd.errors import BusyError, ConfigError
 from dpsgd.experiment.claim import claim
 from dpsgd.experiment.files import read_json
 from dpsgd.experiment.holder import claim_file, state_of
+from dpsgd.experiment.named_runs import words
 from dpsgd.experiment.sweep.index import Index, older_line
 from dpsgd.experiment.sweep.rows import IndexRow, read_row
 from dpsgd.experiment.version import RESULT_VERSION
@@ -25,10 +26,7 @@ from dpsgd.experiment.version import RESULT_VERSION
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; exit with 2 for a run that is not there, 75 for one that is in use."""
-    given = sys.argv[1:] if arguments is None else arguments
-    # What dpsgd.run calls runs_dir=DIR is understood here too.
-    given = [f"--{a.replace('_', '-', 1)}" if a.startswith("runs_dir=") else a for a in given]
-    options = _parser().parse_args(given)
+    options = _parser().parse_args(words(arguments))
     console = Console(highlight=False)
     try:
         options.do(options, console)

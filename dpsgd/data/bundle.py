@@ -51,7 +51,7 @@ class Split:
         return len(self.labels)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Bundle:
     """A data set ready to train on.
 

@@ -20,8 +20,8 @@ def bundle(labels: np.ndarray, classes: int = 3) -> Bundle:
         for name, part in (("train", labels), ("validation", labels[:3]), ("test", labels[:3]))
     }  # fmt: skip
     return Bundle(
-        "planted", *splits.values(), tuple("abcdef"[:classes]), (1.0,) * classes, "public",
-        ("a note",), users=("somebody",),
+        name="planted", **splits, classes=tuple("abcdef"[:classes]), keep=(1.0,) * classes,
+        holdout="public", notes=("a note",), users=("somebody",),
     )  # fmt: skip
 
 

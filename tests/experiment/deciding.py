@@ -52,7 +52,8 @@ class Shared:
             inputs = torch.randn(len(owner), 3, generator=generator) + labels[:, None]
             splits.append(Split(name, inputs, labels, np.arange(len(owner)), {}, owner))
         return Bundle(
-            "shared", *splits, ("a", "b"), (1.0, 1.0), self.holdout, "x", (),
+            name="shared", train=splits[0], validation=splits[1], test=splits[2],
+            classes=("a", "b"), keep=(1.0, 1.0), holdout=self.holdout, notes=(),
             users=tuple(map(str, range(60))),
         )  # fmt: skip
 

@@ -150,8 +150,9 @@ class Owned:
             owner = np.arange(n) if name == "train" or self.test_owned else None
             splits.append(Split(name, inputs, labels, np.arange(n), {}, owner))
         return Bundle(
-            "owned", *splits, ("a", "b"), (1.0, 1.0), "public", self.stated, (),
-            users=tuple(map(str, range(self.owners))),
+            name="owned", train=splits[0], validation=splits[1], test=splits[2],
+            classes=("a", "b"), keep=(1.0, 1.0), holdout="public", notes=(),
+            fingerprint=self.stated, users=tuple(map(str, range(self.owners))),
         )  # fmt: skip
 
 

@@ -14,7 +14,8 @@ from resuming import TINY, bits, inside, kept, left, run, steps_seen
 import dpsgd
 from analysis import schema
 from dpsgd.experiment.files import read_json
-from dpsgd.experiment.resume import Terminated, interruptible
+from dpsgd.experiment.resume import interruptible
+from dpsgd.experiment.terminated import Terminated
 from dpsgd.experiment.verify import verify
 
 LONG = {"steps": 60, "telemetry.window": 7, "epsilon": 60.0, "clip": "adaptive"}

@@ -12,10 +12,11 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from dpsgd.experiment.files import write_json
 from dpsgd.experiment.processes import is_running
-from dpsgd.experiment.sweep.children import Terminated, in_child
+from dpsgd.experiment.sweep.children import in_child
 from dpsgd.experiment.sweep.failed import only
 from dpsgd.experiment.sweep.halt import NO_MORE, NOW, Halt
 from dpsgd.experiment.sweep.killed import mark_killed
+from dpsgd.experiment.terminated import Terminated
 
 
 def call(target, *args, folder, end=lambda: False):

@@ -2,7 +2,7 @@
 
 from dpsgd.experiment.resume.attempt import Attempt, attempt_of
 from dpsgd.experiment.resume.generations import CHECKPOINT_FILES, Generations
-from dpsgd.experiment.resume.interrupts import Interrupts, Terminated, interruptible
+from dpsgd.experiment.resume.interrupts import Interrupts, interruptible
 from dpsgd.experiment.resume.keeping import Checkpoints
 
 __all__ = [
@@ -11,7 +11,6 @@ __all__ = [
     "Checkpoints",
     "Generations",
     "Interrupts",
-    "Terminated",
     "attempt_of",
     "interruptible",
 ]

@@ -8,12 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-
-class Terminated(SystemExit):
-    """Somebody sent SIGTERM: the process ends as shells expect, with 128 + 15."""
-
-    def __init__(self) -> None:
-        super().__init__(128 + signal.SIGTERM)
+from dpsgd.experiment.terminated import Terminated
 
 
 class Interrupts:

@@ -22,6 +22,8 @@ from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from typing import Any
 
+from dpsgd.experiment.terminated import Terminated
+
 PRELOADED = "dpsgd.experiment.sweep.preload"
 GRACE = 20.0
 """Seconds that a child has to end in order before it is killed."""
@@ -30,12 +32,6 @@ LOST = 255
 """The exit code of a child whose forkserver died: what became of it is not known."""
 
 Tell = Callable[[dict[str, Any]], None]
-
-
-class Terminated(SystemExit):
-    """Raised in a child that is asked to end; ``stopped_by`` is what the run's status says."""
-
-    stopped_by = "SIGTERM"
 
 
 @dataclass(frozen=True)
@@ -167,7 +163,7 @@ def _enter(
 
 def _terminated(number: int, frame: object) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once: what follows puts the folder in order
-    raise Terminated(128 + number)
+    raise Terminated
 
 
 def _end_with_parent() -> None:

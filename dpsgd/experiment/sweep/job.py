@@ -26,9 +26,9 @@ from dpsgd.experiment.sweep.ended import (
 from dpsgd.experiment.sweep.halt import NO_MORE, NOW, Halt
 from dpsgd.experiment.sweep.killed import mark_killed
 from dpsgd.experiment.sweep.worker import follow_leader
+from dpsgd.experiment.terminated import Terminated
 
-KILLERS = ("KeyboardInterrupt", "SystemExit", "Terminated")
-SIGTERM = "SIGTERM"
+KILLERS = ("KeyboardInterrupt", "SystemExit", Terminated.__name__)
 OUT_OF_MEMORY = "SIGKILL: by hand, or out of memory"
 
 
@@ -59,7 +59,7 @@ def _run(config: Mapping[str, Any], runs: Path, sweep: Path, job: str) -> Ended:
             _train, config, runs, log=log, private=release, end=lambda: halt.asked() == NOW
         )
         ended = _what_became(result, runs, log, release)
-        if ended.error == SIGTERM and halt.asked() == NOW:
+        if ended.error == Terminated.stopped_by and halt.asked() == NOW:
             return replace(ended, error="ended with the sweep")
         return ended
     except Exception as error:
@@ -88,7 +88,8 @@ def _what_became(result: ChildResult, runs: Path, log: Path, release: bool) -> E
             return Ended(key, ELSEWHERE, line, "", str(log), False)  # the folder is another's
         status = KILLED if name in KILLERS else FAILED
         kept = _keep_log(log, folder)
-        error = SIGTERM if name == "Terminated" else _in_one_line(name, line, kept, release)
+        asked = name == Terminated.__name__
+        error = Terminated.stopped_by if asked else _in_one_line(name, line, kept, release)
         return Ended(key, status, error, "", kept, False)
     error = _sudden(result)
     if folder is not None:
