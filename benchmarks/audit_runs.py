@@ -28,7 +28,7 @@ def audited_run(
     trainer = trainer_of(plan)
     with fault or nullcontext():
         trainer.run(plan.prepared.bundle.train, NoRecorder(), _silent)
-    found = audited(plan, trainer.canaries)
+    found = audited(plan, trainer.canaries, cache)
     if found is None:
         raise ValueError("the cell is not audited")
     return found.summary | {

@@ -155,8 +155,7 @@ def _p(reach: Callable[[float], float]) -> float:
 
 
 def _root(function: Callable[[float], float], low: float, high: float, precision: float) -> float:
-    found = optimize.root_scalar(function, bracket=(low, high), method="brentq", xtol=precision)
-    return float(found.root)
+    return float(optimize.brentq(function, low, high, xtol=precision))  # pyright: ignore[reportArgumentType]
 
 
 def _welch(values: NDArray[np.float64], m: int) -> tuple[Floats, Floats]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpsgd.accounting import DpEvent, Relation, privacy_profile
 from dpsgd.auditing.curves import curve_of_deltas
@@ -21,7 +25,11 @@ from dpsgd.experiment.canaries import records_of_each
 from dpsgd.experiment.ledger.repeats import first_streams
 from dpsgd.experiment.plan import Plan
 from dpsgd.experiment.recorded import losses_of, record_guesses, record_metrics, record_rows
+from dpsgd.experiment.remembered import remembered_profile
 from dpsgd.training.canaries import Canaries, CanaryUnits
+
+Profile: TypeAlias = Callable[[DpEvent, Relation, NDArray[np.float64]], NDArray[np.float64]]
+"""Gives δ at each of some ε."""
 
 GRADIENT = "gradient"
 """The kind of canary that is a gradient, in ``audit.parquet``."""
@@ -57,20 +65,22 @@ class Audited:
     summary: dict[str, Any]
 
 
-def audited(plan: Plan, canaries: Canaries | None) -> Audited | None:
-    """Return what the audit of a trained cell found; None without one."""
+def audited(plan: Plan, canaries: Canaries | None, cache: Path) -> Audited | None:
+    """Return what the audit of a trained cell found; None without one. ``cache`` is the folder of
+    accountants' answers.
+    """
     prepared = plan.prepared
     audit = prepared.cell.audit
     if canaries is not None and isinstance(audit, GradientAudit):
         made = max(1, round(audit.guesses * audit.canaries))
         guesses = guess(canaries.reading.scores.numpy(), canaries.units.included.numpy(), made)
-        return Audited(audit_rows(canaries), [], _summary(plan, audit, guesses))
+        return Audited(audit_rows(canaries), [], _summary(plan, audit, guesses, cache))
     if prepared.coins is None or not isinstance(audit, CanaryAudit | MembershipAudit):
         return None
     losses = losses_of(prepared, prepared.coins)
     metrics = list(record_metrics(losses, prepared.streams.numpy("evaluation", plan.steps + 1)))
     rows = record_rows(losses, prepared.bundle.train.example)
-    return Audited(rows, metrics, _summary(plan, audit, record_guesses(losses, audit)))
+    return Audited(rows, metrics, _summary(plan, audit, record_guesses(losses, audit), cache))
 
 
 def audit_rows(canaries: Canaries) -> list[dict[str, Any]]:
@@ -83,7 +93,7 @@ def audit_rows(canaries: Canaries) -> list[dict[str, Any]]:
 
 
 def _summary(
-    plan: Plan, audit: GradientAudit | CanaryAudit | MembershipAudit, guesses: Guesses
+    plan: Plan, audit: GradientAudit | CanaryAudit | MembershipAudit, guesses: Guesses, cache: Path
 ) -> dict[str, Any]:
     """Return what ``cell.json`` says of the audit.
 
@@ -99,7 +109,7 @@ def _summary(
     return _counts(audit, guesses) | {
         "audit_epsilon": epsilon_of_guesses(guesses, delta, significance),
         "audit_epsilon_gaussian": gaussian_epsilon_of_guesses(guesses, delta, significance),
-        "audit_refuted": refuted(plan, guesses, significance) if private else None,
+        "audit_refuted": refuted(plan, guesses, significance, cache) if private else None,
     }
 
 
@@ -125,19 +135,21 @@ def _counts(
     }
 
 
-def refuted(plan: Plan, guesses: Guesses, significance: float) -> bool:
+def refuted(plan: Plan, guesses: Guesses, significance: float, cache: Path) -> bool:
     """Return whether so many right guesses refute the run's own privacy profile."""
     event = plan.prepared.event(plan.noise_multiplier, plan.steps)
     relation = plan.prepared.cell.settings.relation
-    return refuted_event(event, relation, plan.epsilon, guesses, significance)
+    profile = partial(remembered_profile, cache)
+    return refuted_event(event, relation, plan.epsilon, guesses, significance, profile)
 
 
 def refuted_event(
-    event: DpEvent, relation: Relation, epsilon: float, guesses: Guesses, significance: float
-) -> bool:
+    event: DpEvent, relation: Relation, epsilon: float, guesses: Guesses, significance: float,
+    profile: Profile = privacy_profile,
+) -> bool:  # fmt: skip
     """Return whether so many right guesses refute the privacy profile of ``event``, of which
     ``epsilon`` says over which losses it is of interest.
     """
     epsilons = np.linspace(0.0, 4 * epsilon, _POINTS)
-    deltas = privacy_profile(event, relation, epsilons)
+    deltas = profile(event, relation, epsilons)
     return refutes(guesses, curve_of_deltas(epsilons.tolist(), deltas.tolist()), significance)

@@ -214,7 +214,7 @@ def _train(
     write_bytes(folder / schema.MODEL_FILE, _state(prepared))
     totals = pd.DataFrame(recorder.totals(), columns=list(schema.CELL_METRICS))
     totals = totals.astype(dict(schema.CELL_METRICS))
-    audit = audited(plan, trainer.canaries)
+    audit = audited(plan, trainer.canaries, cache_of(folder.parent))
     found = [] if audit is None else audit.metrics
     attacks = pd.DataFrame(found, columns=list(schema.CELL_METRICS))
     attacks = attacks.astype(dict(schema.CELL_METRICS))

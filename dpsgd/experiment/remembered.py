@@ -8,15 +8,17 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import attr
 import numpy as np
+from numpy.typing import NDArray
 
 from dpsgd import accounting
-from dpsgd.accounting import Accountant, DpEvent, Relation
+from dpsgd.accounting import Accountant, DpEvent, Relation, privacy_profile
 from dpsgd.accounting.calibration import SolvesNoise, solve_noise
 from dpsgd.experiment.files import read_json, write_json
 from dpsgd.experiment.installed import version_of
@@ -96,27 +98,49 @@ class Remembered:
         return inner.calibrate(make_event, relation, epsilon, delta)
 
     def _answer(self, ask: Callable[[], dict[str, Any]], compute: Callable[[], float]) -> float:
-        try:
-            about = {"accountant": described(plain(self.accountant)), **_code(self)}
-            question = {**ask(), **about}
-        except UndescribedError:
-            return compute()  # an event or accountant of the user's own: nothing is kept
-        text = json.dumps(question, sort_keys=True)
-        file = self.cache / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
-        stored = _read(file)
-        if isinstance(stored, dict) and stored.get("question") == question:
-            answer = stored.get("answer")
-            if isinstance(answer, str) and stored.get("check") == _check(text, answer):
-                return float.fromhex(answer)
-        found = compute()
-        answer = _number(found)
-        try:
-            write_json(
-                file, {"question": question, "answer": answer, "check": _check(text, answer)}
-            )
-        except OSError:
-            return found  # read-only or full: nothing depends on it
-        return found
+        def question() -> dict[str, Any]:
+            return {**ask(), "accountant": described(plain(self.accountant)), **_code(self)}
+
+        return _answers(self.cache, question, lambda: [compute()])[0]
+
+
+def remembered_profile(
+    cache: Path, event: DpEvent, relation: Relation, epsilons: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return :func:`dpsgd.accounting.privacy_profile`, which runs that differ in their seed share,
+    from ``cache`` as :class:`Remembered` does.
+    """
+    found = _answers(
+        cache,
+        lambda: {
+            "profile of": described(event), "relation": relation, "epsilons": described(epsilons),
+            "code": own_versions(),
+        },
+        lambda: privacy_profile(event, relation, epsilons).tolist(),
+    )  # fmt: skip
+    return np.array(found)
+
+
+def _answers(
+    cache: Path, ask: Callable[[], dict[str, Any]], compute: Callable[[], list[float]]
+) -> list[float]:
+    """Return the numbers that answer a question: from ``cache``, or computed and kept there."""
+    try:
+        question = ask()
+    except UndescribedError:
+        return compute()  # an event or accountant of the user's own: nothing is kept
+    text = json.dumps(question, sort_keys=True)
+    file = cache / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
+    stored = _read(file)
+    if isinstance(stored, dict) and stored.get("question") == question:
+        answer = stored.get("answer")
+        if isinstance(answer, str) and stored.get("check") == _check(text, answer):
+            return [float.fromhex(number) for number in answer.split()]
+    found = compute()
+    answer = " ".join(map(_number, found))
+    with suppress(OSError):  # read-only or full: nothing depends on it
+        write_json(file, {"question": question, "answer": answer, "check": _check(text, answer)})
+    return found
 
 
 class UndescribedError(TypeError):

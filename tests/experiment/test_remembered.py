@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from dpsgd.accounting import PLD, RDP, poisson_gaussian
+from dpsgd.accounting import PLD, RDP, poisson_gaussian, privacy_profile
 from dpsgd.accounting.library import (
     ComposedDpEvent,
     GaussianDpEvent,
@@ -20,7 +20,7 @@ from dpsgd.accounting.library import (
 from dpsgd.accounting.stored import _KINDS, event_from_json
 from dpsgd.errors import ConfigError
 from dpsgd.experiment import remembered
-from dpsgd.experiment.remembered import Remembered, cache_of, described
+from dpsgd.experiment.remembered import Remembered, cache_of, described, remembered_profile
 
 ADD_REMOVE = "add_or_remove_one"
 EVENT = poisson_gaussian(0.1, 2.0, 10)
@@ -242,6 +242,21 @@ def test_about_an_event_that_cannot_be_told_apart_nothing_is_kept(tmp_path):
     assert asked(tmp_path, Hidden(1.0, 2)) == asked(tmp_path, Hidden(1.0, 3)) == 1.5
     assert len(CALLS) == 2
     assert not list(tmp_path.iterdir())
+
+
+def test_a_profile_is_computed_once_and_is_the_same_to_the_last_bit(tmp_path, monkeypatch):
+    epsilons = np.linspace(0.0, 4.0, 7)
+    profile = privacy_profile(EVENT, ADD_REMOVE, epsilons)
+    assert np.array_equal(remembered_profile(tmp_path, EVENT, ADD_REMOVE, epsilons), profile)
+    monkeypatch.setattr(remembered, "privacy_profile", lambda *question: np.zeros(7))
+    assert np.array_equal(remembered_profile(tmp_path, EVENT, ADD_REMOVE, epsilons), profile)
+    others = [
+        (poisson_gaussian(0.1, 2.5, 10), ADD_REMOVE, epsilons),
+        (EVENT, "replace_one", epsilons),
+        (EVENT, ADD_REMOVE, epsilons + 1e-9),
+    ]
+    for other in others:
+        assert not remembered_profile(tmp_path, *other).any()
 
 
 def test_one_folder_serves_all_runs_folders_where_it_is_named(tmp_path, monkeypatch):
