@@ -69,7 +69,7 @@ def lines(found: Mapping[str, Mapping[str, float]]) -> list[str]:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.audit_cost", description=__doc__)
-    parser.add_argument("--turns", type=int, default=9, help="turns that are counted")
+    parser.add_argument("--turns", type=int, default=11, help="turns that are counted")
     out = Path("benchmarks/audit_cost.json")
     parser.add_argument("--out", type=Path, default=out, help="where the JSON goes")
     return parser.parse_args()

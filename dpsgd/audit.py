@@ -20,6 +20,7 @@ from dpsgd.experiment.named_runs import named_runs, words
 from dpsgd.experiment.record import finished
 from dpsgd.experiment.shadows import FEWEST, attacks, groups
 
+ATTACKS = {"lira_online": "LiRA", "lira_offline": "LiRA off"}
 VERDICT = {True: "REFUTED", False: "holds", None: "no claim"}
 
 
@@ -83,42 +84,42 @@ def _print_runs(console: Console, cells: Sequence[dict[str, Any]]) -> None:
 
 
 def _print_attacks(console: Console, rows: Sequence[dict[str, Any]]) -> None:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    columns = (
-        "runs of",
-        "seeds",
-        "slice",
-        "n",
-        "attack",
-        "AUC",
-        "95 %",
-        "TPR at\n1 %",
-        ".1 %",
-        "AUC −\nothers’",
-        "95 %",
-        "p",
+    every: Any = pd.DataFrame(rows).groupby(["label", "runs"], sort=False)
+    for (label, runs), found in every:
+        console.print(f"\n{label}, {runs} seeds", soft_wrap=True)
+        console.print(_attacks_table(found))
+    console.print(
+        "\nTPR: true positive rate at that false positive rate; –: too few examples to say. LiRA, "
+        f"online and offline, needs {FEWEST} runs that differ in their seed alone. AUC − others’: minus that "
+        "of all other examples of these runs; interval and p, of no difference, hold for slices of any "
+        "size, and are not corrected for how many slices there are"
     )
-    for name in columns:
-        left = name in ("runs of", "slice", "attack")
-        table.add_column(name, justify="left" if left else "right", vertical="bottom")
-    keys = ["label", "runs", "slice", "examples", "attack"]
-    every: Any = pd.DataFrame(rows).groupby(keys, sort=False)
-    for values, found in every:
+
+
+def _attacks_table(rows: pd.DataFrame) -> Table:
+    """Return a line for each slice and attack of runs that differ in their seed alone."""
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    names = ("slice", "n", "attack", "AUC", "95 %", "TPR at\n1 %", ".1 %", "AUC −\nothers’",
+             "95 %", "p")  # fmt: skip
+    for name in names:
+        left = name in ("slice", "attack")
+        table.add_column(name, justify="left" if left else "right", vertical="bottom",
+                         overflow="fold" if left else "ellipsis")  # fmt: skip
+    before = None
+    every: Any = rows.groupby(["slice", "examples", "attack"], sort=False)
+    for (name, examples, attack), found in every:
         by = found.set_index("metric")
         area = by.loc["membership_auc"]
+        again = name == before
         table.add_row(
-            *(str(value) for value in values), _shown(area["value"]),
-            f"{_shown(area['lo'])}–{_shown(area['hi'])}",
+            "" if again else str(name), "" if again else str(examples),
+            ATTACKS.get(str(attack), str(attack)), _shown(area["value"]),
+            f"{_shown(area['lo'])}–{_shown(area['hi'])}" if pd.notna(area["lo"]) else "–",
             _shown(by.loc["tpr_at_1pct", "value"]), _shown(by.loc["tpr_at_01pct", "value"]),
             *_against_others(by),
         )  # fmt: skip
-    console.print(table)
-    console.print(
-        "TPR: true positive rate at that false positive rate; –: too few examples to say. LiRA "
-        f"needs {FEWEST} runs that differ in their seed alone. AUC − others’: minus that of all "
-        "other examples of these runs; interval and p, of no difference, hold for slices of any "
-        "size, and are not corrected for how many slices there are"
-    )
+        before = name
+    return table
 
 
 def _print_together(console: Console, found: Sequence[Tested]) -> None:
@@ -149,7 +150,7 @@ def _against_others(by: pd.DataFrame) -> tuple[str, str, str]:
         return "", "", ""
     gap = by.loc["membership_auc_gap"]
     p = "–" if pd.isna(gap["p"]) else f"{gap['p']:.1g}" if gap["p"] >= 1e-4 else "<1e-4"
-    return f"{gap['value']:+.3f}", f"{gap['lo']:+.3f}–{gap['hi']:+.3f}", p
+    return f"{gap['value']:+.2f}", f"{gap['lo']:+.2f}–{gap['hi']:+.2f}", p
 
 
 def _bound(value: float | None) -> str:
@@ -157,7 +158,7 @@ def _bound(value: float | None) -> str:
 
 
 def _shown(value: float) -> str:
-    return "–" if pd.isna(value) else f"{value:.3f}"
+    return "–" if pd.isna(value) else f"{value:.2f}"
 
 
 def _parser() -> argparse.ArgumentParser:
