@@ -90,9 +90,9 @@ def _print_attacks(console: Console, rows: Sequence[dict[str, Any]]) -> None:
         console.print(_attacks_table(found))
     console.print(
         "\nTPR: true positive rate at that false positive rate; –: too few examples to say. LiRA, "
-        f"online and offline, needs {FEWEST} runs that differ in their seed alone. AUC − others’: minus that "
-        "of all other examples of these runs; interval and p, of no difference, hold for slices of any "
-        "size, and are not corrected for how many slices there are"
+        f"online and offline, needs {FEWEST} runs that differ in their seed alone. AUC − others’: "
+        "minus that of all other examples of these runs; interval and p, of no difference, hold "
+        "for slices of any size, and are not corrected for how many slices there are"
     )
 
 
