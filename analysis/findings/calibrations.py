@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from analysis.findings.model import Finding, shared
+from analysis.findings.by_slice import by_slice
+from analysis.findings.model import Finding
 from analysis.findings.outcomes import Outcomes, Runs
 from analysis.findings.phrases import at, basis, interval, of_line, of_slice, points, share
 from analysis.findings.statistics import Estimate
@@ -19,13 +20,7 @@ def calibrations(source: Outcomes) -> list[Finding]:
     Confidence minus accuracy is linear in the examples, so that it can be tested; ECE, which is
     not, stands beside it with what a calibrated model of that n would show.
     """
-    found: list[Finding] = []
-    for line, best in source.lines:
-        runs = source.paired(best, "neither")
-        for column in source.compared:
-            finding = _of_slice(source, line, best, column, runs)
-            found += [finding] if finding is not None else []
-    return shared(found)
+    return by_slice(source, _of_slice)
 
 
 def _of_slice(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from analysis.findings.model import Finding, shared
+from analysis.findings.by_slice import by_slice
+from analysis.findings.model import Finding
 from analysis.findings.outcomes import Outcomes, Runs
 from analysis.findings.phrases import at, basis, interval, of_line, of_slice, percent, points, share
 from analysis.findings.statistics import Estimate
@@ -19,13 +20,7 @@ def erasures(source: Outcomes) -> list[Finding]:
     """Return for every rule and ε, at its best C by validation, and every slice: the fall of recall
     from the baseline of the same seed, minus that of all other test examples.
     """
-    found: list[Finding] = []
-    for line, best in source.lines:
-        runs = source.paired(best, "neither")
-        for column in source.compared:
-            finding = _of_slice(source, line, best, column, runs)
-            found += [finding] if finding is not None else []
-    return shared(found)
+    return by_slice(source, _of_slice)
 
 
 def _of_slice(
