@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -52,8 +52,10 @@ class Flattened(Mapping[str, Tensor]):
 
 def empty(like: Mapping[str, Tensor]) -> Flattened:
     """Return room for every parameter of ``like``, on their device, float32 at least."""
-    values = list(like.values())
-    types = {value.dtype for value in values} - {torch.float32}
-    widest = reduce(torch.promote_types, types, torch.float32)
-    size = sum([value.numel() for value in values])
-    return Flattened(torch.empty(size, dtype=widest, device=values[0].device), like)
+    size, widest = 0, torch.float32
+    device = next(iter(like.values())).device
+    for value in like.values():
+        size += value.numel()
+        if value.dtype is not widest:
+            widest = torch.promote_types(widest, value.dtype)
+    return Flattened(torch.empty(size, dtype=widest, device=device), like)
