@@ -22,6 +22,12 @@ OF_ANOTHER_OPTION = (
     "of your own a yaml in a folder of your own (--config-dir, see docs/tutorial.md)"
 )
 _UNIONS = (typing.Union, types.UnionType)
+_KINDS = {
+    "int_": "a whole number", "float_": "a number", "bool_": "true or false",
+    "string_": "a word or a text", "sequence_": "a list, [value, value]",
+    "dict_": "a mapping, {name: value}", "mapping_": "a mapping, {name: value}",
+}  # fmt: skip
+"""What a value must be, by how pydantic's name of the error begins."""
 _SCALARS = (str, int, float, type(None))
 
 
@@ -144,11 +150,22 @@ def _coerce(typed: _Typed, value: Any, key: str) -> Any:
     try:
         return typed.adapter.validate_python(value)
     except pydantic.ValidationError as error:
-        first = error.errors()[0]
+        first, *others = error.errors()
         inner = ".".join(str(p) for p in first["loc"] if isinstance(p, str) and "[" not in p)
         where = inner if inner and isinstance(value, Mapping) else ""
-        message = first["msg"][0].lower() + first["msg"][1:]
-        raise ConfigError(_join(key, where), value, message) from None
+        # Of a field that may be one of several kinds: each of these.
+        told = dict.fromkeys(map(_in_words, [first] if where else [first, *others]))
+        must = "must each be" if any(isinstance(p, int) for p in first["loc"]) else "must be"
+        raise ConfigError(_join(key, where), value, f"{must} {' or '.join(told)}") from None
+
+
+def _in_words(error: Mapping[str, Any]) -> str:
+    """Return what a value must be, which pydantic says in the words of Python."""
+    for kind, words in _KINDS.items():
+        if str(error["type"]).startswith(kind):
+            return words
+    message = str(error["msg"]).removeprefix("Input should be ")
+    return _KINDS["sequence_"] if message == "an instance of Sequence" else message
 
 
 def _fitted(origins: Mapping[Any, tuple[Any, ...]], value: Any) -> Any:
