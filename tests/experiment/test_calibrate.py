@@ -38,10 +38,10 @@ def test_epsilon_of_a_sigma_is_printed_by_all_and_says_what_certifies(capsys):
 
 
 def test_what_a_budget_allows_fits_and_one_more_does_not(capsys, monkeypatch):
-    monkeypatch.setattr("dpsgd.calibrate.ACCOUNTANTS", (PLD("pld", 1e-4),))
+    monkeypatch.setattr("dpsgd.calibrate.ACCOUNTANTS", (PLD("pld", 1e-3),))
     main(["epsilon=2", "noise_multiplier=1", "n=1000", "batch=50", "steps=10", "delta=1e-4"])
     steps, batch = _rows(capsys.readouterr().out)["pld"]
-    pld = PLD("pld", 1e-4)
+    pld = PLD("pld", 1e-3)
 
     def spent(q, count):
         return pld.epsilon(poisson_gaussian(q, 1.0, count), RELATION, 1e-4)
