@@ -49,7 +49,7 @@ def gdp(q: float, sigma: float, steps: int, delta: float) -> float:
     """Return the ε of μ-Gaussian DP at ``delta``, μ = q·√(T(e^{1/σ²} − 1)).
 
     The central limit of Bu, Dong, Long and Su (HDSR 2020), and the dual of Dong, Roth and Su (JRSS
-    B 2022, Corollary 1): δ(ε) = Φ(−ε/μ + μ/2) − e^ε·Φ(−ε/μ − μ/2). inf where e^{1/σ²} overflows.
+    B 2022, Corollary 1): δ(ε) = Φ(−ε/μ + μ/2) − e^ε·Φ(−ε/μ − μ/2). inf where float64 cannot tell.
     """
     try:
         mu = q * math.sqrt(steps * math.expm1(sigma**-2))
@@ -63,6 +63,8 @@ def gdp(q: float, sigma: float, steps: int, delta: float) -> float:
     if excess(0.0) <= 0:
         return 0.0
     high = mu * mu / 2 + mu * math.sqrt(2 * math.log(1 / delta)) + 1
+    if not excess(high) < 0:
+        return math.inf  # μ²/2 is so large that float64 loses what stands beside it
     root: Any = brentq(excess, 0.0, high)
     return float(root)
 

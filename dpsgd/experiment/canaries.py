@@ -6,18 +6,26 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from dpsgd.auditing.settings import CanaryAudit, GradientAudit, MembershipAudit, NoAudit
 from dpsgd.experiment.parts import plain
 from dpsgd.experiment.settings import Cell
 from dpsgd.sampling import CappedUsers
 from dpsgd.sampling.sampler import Owners
+from dpsgd.training.canaries import check_fits
 
 
 def canaries_in(cell: Cell) -> int:
     """Return how many units of a cell's sampler are canaries, whatever their coins."""
     return cell.audit.canaries if isinstance(cell.audit, GradientAudit) else 0
+
+
+def check_canaries(cell: Cell, model: nn.Module) -> None:
+    """Raise ConfigError if a model has no room for a cell's canaries."""
+    trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    if trained:
+        check_fits(canaries_in(cell), trained)
 
 
 def records_of_each(cell: Cell) -> int:

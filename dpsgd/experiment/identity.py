@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from dpsgd.experiment.own_code import own_code
+from dpsgd.experiment.own_code import own_code, targets_in
 from dpsgd.experiment.parts import plain
 from dpsgd.experiment.settings import UNAUDITED, UNDECIDED, Cell
 from dpsgd.experiment.version import RESULT_VERSION
@@ -73,7 +73,7 @@ def own_code_of(cell: Cell) -> dict[str, str]:
 
 
 def _own_code_in(config: Mapping[str, Any]) -> dict[str, str]:
-    return own_code(_targets(result_config(config)))
+    return own_code(targets_in(result_config(config)))
 
 
 def flat_config(cell: Cell) -> dict[str, Any]:
@@ -110,14 +110,6 @@ def result_config(config: Mapping[str, Any]) -> dict[str, Any]:
     if kept.get("audit", {}).get("_target_") == UNAUDITED:
         kept.pop("audit")
     return kept
-
-
-def _targets(value: Any) -> list[str]:
-    if isinstance(value, dict):
-        own = [str(value["_target_"])] if "_target_" in value else []
-        inside = [inner for inner in value.values() if isinstance(inner, dict | list)]
-        return own + _targets(inside)
-    return [t for inner in value for t in _targets(inner)] if isinstance(value, list) else []
 
 
 def _flatten(value: Any, prefix: str) -> list[tuple[str, Any]]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from importlib.util import resolve_name
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from dpsgd.errors import ConfigError
@@ -42,6 +43,22 @@ def own_code(targets: Iterable[str]) -> dict[str, str]:
         found[module.__name__] = _digest(module)
         waiting += _used_by(module)
     return dict(sorted(found.items()))
+
+
+def targets_in(value: Any) -> list[str]:
+    """Return every ``_target_`` in plain data, at any depth."""
+    if isinstance(value, dict):
+        own = [str(value["_target_"])] if "_target_" in value else []
+        inside = [inner for inner in value.values() if isinstance(inner, dict | list)]
+        return own + targets_in(inside)
+    return [t for inner in value for t in targets_in(inner)] if isinstance(value, list) else []
+
+
+def note(module: ModuleType) -> None:
+    """Remember the file of a module of the user's own as it is now, when it is first used."""
+    file = getattr(module, "__file__", None)
+    if module not in _SEEN and not _known_as_foreign(module) and file and Path(file).is_file():
+        _SEEN[module] = hashlib.sha256(Path(file).read_bytes()).hexdigest()
 
 
 def _digest(module: ModuleType) -> str:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpsgd.accounting import estimates, neighbours_text
+from dpsgd.errors import PrivacyError
+from dpsgd.experiment.files import read_json
 from dpsgd.experiment.ledger.content import LEDGER_VERSION, certificate, envelope_of
 from dpsgd.experiment.ledger.entries import step_entries
 from dpsgd.experiment.ledger.environment import code_state, environment
@@ -25,6 +29,17 @@ if TYPE_CHECKING:
 
 OWN_LOOP = "own loop"
 """The result version of a ledger whose loop is not this project's."""
+
+
+def check_another(file: Path, ledger: Mapping[str, Any]) -> None:
+    """Raise PrivacyError if ``file`` is the ledger of another release, which would be forgotten."""
+    stored = read_json(file)
+    if isinstance(stored, dict) and stored.get("stream_id") != ledger["stream_id"]:
+        raise PrivacyError(
+            f"{file} is the ledger of another release: its ε = {stored.get('epsilon')} would be "
+            "forgotten, and on the same data the two add up. Give each a folder of its own, or "
+            "remove that one if nothing from it was released"
+        )
 
 
 def own_ledger(training: PrivateTraining) -> dict[str, Any]:

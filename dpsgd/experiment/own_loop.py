@@ -30,7 +30,7 @@ from dpsgd.engine.rows import Batch, count, take
 from dpsgd.errors import ConfigError, PrivacyError
 from dpsgd.experiment.files import write_json, write_text
 from dpsgd.experiment.ledger import ledger_page
-from dpsgd.experiment.own_ledger import own_ledger
+from dpsgd.experiment.own_ledger import check_another, own_ledger
 from dpsgd.experiment.own_parts import Budget, device_of, sampler_of, sampling_of, synthetic
 from dpsgd.experiment.parts import default_part, plain
 from dpsgd.experiment.remembered import Remembered
@@ -116,7 +116,9 @@ class PrivateTraining:
             self.delta,
         )  # fmt: skip
         event = self.sampler.event(self.noise_multiplier, budget.steps)
-        self.epsilon = remembered.epsilon(event, budget.relation, self.delta)
+        # Without a seed it may be released: its ε is taken from no file that others could write.
+        certifies = self.accountant if seed is None else remembered
+        self.epsilon = certifies.epsilon(event, budget.relation, self.delta)
         if self.epsilon > budget.epsilon:
             raise PrivacyError(f"ε = {self.epsilon} is above the budget {budget.epsilon}")
         if accountant is not None:
@@ -135,6 +137,7 @@ class PrivateTraining:
         self.dropped = 0
         self.ledger = own_ledger(self)
         if ledger is not None:
+            check_another(Path(ledger) / "ledger.json", self.ledger)
             write_json(Path(ledger) / "ledger.json", self.ledger)
             write_text(Path(ledger) / "ledger.md", ledger_page(self.ledger))
 

@@ -15,6 +15,7 @@ import yaml
 
 from dpsgd.errors import ConfigError, did_you_mean
 from dpsgd.experiment.options import config_folder
+from dpsgd.experiment.own_code import note
 
 T = TypeVar("T")
 OF_ANOTHER_OPTION = (
@@ -186,9 +187,11 @@ def _holds_parts(value: Any) -> bool:
 def _locate(target: str, key: str) -> Any:
     module, _, name = target.rpartition(".")
     try:
-        found = getattr(importlib.import_module(module), name)
+        home = importlib.import_module(module)
+        found = getattr(home, name)
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(key, target, f"cannot be imported: {error}") from None
+    note(home)
     if not dataclasses.is_dataclass(found):
         raise ConfigError(key, target, "must name a frozen dataclass whose fields are the keys")
     return found

@@ -69,10 +69,16 @@ def solve(prepared: Prepared, cache: Path) -> Plan:
 
 
 def epsilons_of(prepared: Prepared, event: DpEvent, cache: Path) -> dict[str, float | str]:
-    """Return ε by the accountant that certifies, first, and by all others, or why they refuse."""
-    certifying, relation = prepared.cell.accountant, prepared.cell.settings.relation
+    """Return ε by the accountant that certifies, first, and by all others, or why they refuse.
+
+    Of a released run that ε is computed, and taken from no ``cache``: whoever may write there could
+    say any ε.
+    """
+    settings = prepared.cell.settings
+    certifying, relation = prepared.cell.accountant, settings.relation
+    certifies = certifying if settings.release else Remembered(certifying, cache)
     found: dict[str, float | str] = {
-        certifying.name: Remembered(certifying, cache).epsilon(event, relation, prepared.delta)
+        certifying.name: certifies.epsilon(event, relation, prepared.delta)
     }
     for name, other in COMPARED.items():
         if name not in found:

@@ -17,7 +17,7 @@ from dpsgd.clipping.rule import ClipRule
 from dpsgd.data.bundle import Bundle, with_fingerprint
 from dpsgd.engine.gradients import Loss
 from dpsgd.errors import ConfigError, PrivacyError
-from dpsgd.experiment.canaries import info_with_canaries
+from dpsgd.experiment.canaries import check_canaries, info_with_canaries
 from dpsgd.experiment.checked_model import CheckedModel, checked_model
 from dpsgd.experiment.coins import Coins, coins_of, plant, seen, uncounted
 from dpsgd.experiment.decisions import with_looks
@@ -96,6 +96,7 @@ def prepare(
     checked = model_of(cell, shape, loss, sampler.largest_draw)
     groups = checked.groups
     _check_rule(cell, groups)
+    check_canaries(cell, checked.model)
     slices = _slices(cell, whole)
     rule, asked = released_rule(cell, whole, groups)
     asked = uncounted(asked, planted, records=sampler.unit == "record")

@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from dpsgd import accounting
 from dpsgd.accounting import Accountant, DpEvent, Relation, privacy_profile
 from dpsgd.accounting.calibration import SolvesNoise, solve_noise
+from dpsgd.as_imported import check_files
 from dpsgd.experiment.files import read_json, write_json
 from dpsgd.experiment.installed import version_of
-from dpsgd.experiment.own_code import own_code
+from dpsgd.experiment.own_code import own_code, targets_in
 from dpsgd.experiment.parts import plain
 
 LIBRARIES = ("dp-accounting", "prv-accountant", "numpy", "scipy")
@@ -201,16 +202,18 @@ def _check(question: str, answer: str) -> str:
 
 def _code(remembered: Remembered) -> dict[str, Any]:
     """Return the versions of all code that an answer depends on."""
-    target = plain(remembered.accountant)["_target_"]
-    return {"code": {**own_versions(), **own_code([target])}}
+    return {"code": {**own_versions(), **own_code(targets_in(plain(remembered.accountant)))}}
 
 
 @functools.cache
 def own_versions() -> dict[str, str]:
-    """Return the versions of accountants' libraries, and a hash of the code that asks them."""
+    """Return the versions of accountants' libraries, and a hash of the code that asks them. Raises
+    PrivacyError if the package's files changed since it was imported.
+    """
     folder = Path(accounting.__file__).parent
     digest = hashlib.sha256()
     for file in sorted(folder.glob("*.py")):
         digest.update(file.name.encode() + file.read_bytes())
+    check_files()
     libraries = {name: version_of(name) for name in LIBRARIES}
     return {**libraries, "dpsgd.accounting": digest.hexdigest()}

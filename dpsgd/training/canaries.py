@@ -31,6 +31,16 @@ _LONGER = 1e3
 NO_CANARIES = torch.zeros(0, dtype=torch.int64)
 
 
+def check_fits(count: int, like: Mapping[str, Tensor]) -> None:
+    """Raise ConfigError unless some trained parameter has a coordinate for each canary."""
+    largest = max(value.numel() for value in like.values())
+    if count > largest:
+        raise ConfigError(
+            "audit.canaries", count, f"must be at most {largest}, the size of this model's "
+            "largest parameter: a coordinate holds one canary",
+        )  # fmt: skip
+
+
 @dataclass(frozen=True)
 class CanaryUnits:
     """Units whose gradient is known, numbered from ``first`` on among a sampler's units.
@@ -63,7 +73,7 @@ class CanaryUnits:
         records: int = 1,
     ) -> CanaryUnits:  # fmt: skip
         """Return ``count`` canaries whose coins and places come from ``streams``; ``like`` holds
-        the trained parameters. Raises ConfigError if no clip group is large enough.
+        the trained parameters. Raises ConfigError if there are more than coordinates.
         """
         generator = streams.generator("canary")
         included = torch.rand(count, generator=generator, dtype=torch.float64) < 0.5
@@ -78,14 +88,8 @@ class CanaryUnits:
                 else torch.full((count,), -1)
             )
             holders.append(holder)
-        found = cls(first, included, torch.stack(places, dim=1), tuple(holders), records)
-        if not bool((found.places >= 0).any()):
-            largest = max(like[name].numel() for name in holders)
-            raise ConfigError(
-                "audit.canaries", count, f"must be at most {largest}, the size of this model's "
-                "largest parameter: a coordinate holds one canary",
-            )  # fmt: skip
-        return found
+        check_fits(count, like)
+        return cls(first, included, torch.stack(places, dim=1), tuple(holders), records)
 
     @property
     def direction(self) -> Tensor:

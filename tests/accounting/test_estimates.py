@@ -82,3 +82,4 @@ def test_no_estimate_is_given_for_another_kind_of_event():
 
 def test_noise_that_is_nearly_nothing_has_infinite_gdp():
     assert gdp(0.1, 0.03, 10, 1e-5) == math.inf
+    assert gdp(0.1, 0.05, 10, 1e-5) == math.inf

@@ -178,7 +178,7 @@ def test_an_audit_that_says_nothing_is_refused(tmp_path, settings, key):
     with pytest.raises(ConfigError) as caught:
         audited(tmp_path, **settings)
     assert caught.value.key == key
-    assert not list(tmp_path.glob("*/model.pt"))
+    assert not list(tmp_path.glob("*/ledger.json"))
 
 
 def test_a_baseline_has_no_audit(tmp_path):

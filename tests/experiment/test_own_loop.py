@@ -37,6 +37,16 @@ def test_a_loop_trains_within_its_budget_and_leaves_a_ledger(tmp_path):
     assert list(private) == []
 
 
+def test_the_ledger_of_another_release_is_not_written_over(tmp_path):
+    _, first = _private(ledger=tmp_path)
+    with pytest.raises(PrivacyError, match="ledger of another release: its ε = "):
+        _private(ledger=tmp_path)
+    stored = json.loads((tmp_path / "ledger.json").read_text(encoding="utf-8"))
+    assert stored["stream_id"] == first.ledger["stream_id"]
+    for _ in range(2):  # the same seed and fingerprint are the same release
+        _private(ledger=tmp_path / "seeded", seed=3, fingerprint="x")
+
+
 @pytest.mark.parametrize("seed", [None, 3])
 def test_a_seed_repeats_and_no_seed_does_not(seed):
     def noise():

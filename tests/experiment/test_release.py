@@ -16,7 +16,9 @@ from dpsgd.errors import ConfigError, PrivacyError
 from dpsgd.experiment import cell as running
 from dpsgd.experiment.allowed import CELL, STATUS
 from dpsgd.experiment.identity import WITHHELD
+from dpsgd.experiment.plan import solve
 from dpsgd.experiment.prepared import prepare
+from dpsgd.experiment.remembered import Remembered
 from dpsgd.experiment.secret import PRIVATE_FILES, SECRET_FILE, TRACEBACK_FILE
 from dpsgd.experiment.settings import read_cell
 from dpsgd.experiment.track.push import push
@@ -167,6 +169,17 @@ def test_a_release_whose_key_is_gone_or_torn_is_not_continued(tmp_path, torn):
         file.write_text(torn, encoding="utf-8")
     with pytest.raises(PrivacyError, match=r"without its secret.key|is torn"):
         released(tmp_path)
+
+
+def test_its_epsilon_is_computed_whatever_a_cache_says(tmp_path, monkeypatch):
+    monkeypatch.setattr(Remembered, "epsilon", lambda *question: 0.01)
+    settings = BASE | {"noise_multiplier": 1.0, "epsilon": 50.0}
+    plans = [
+        solve(prepare(read_cell(resolved(settings | {"release": release}))), tmp_path)
+        for release in (True, False)
+    ]
+    assert plans[0].epsilon > 0.1
+    assert plans[1].epsilon == 0.01  # nothing but the cache was asked
 
 
 def test_what_a_failure_says_stays_in_a_private_file(tmp_path, monkeypatch):

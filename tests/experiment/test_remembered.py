@@ -20,6 +20,7 @@ from dpsgd.accounting.library import (
 from dpsgd.accounting.stored import _KINDS, event_from_json
 from dpsgd.errors import ConfigError
 from dpsgd.experiment import remembered
+from dpsgd.experiment.own_code import targets_in
 from dpsgd.experiment.remembered import Remembered, cache_of, described, remembered_profile
 
 ADD_REMOVE = "add_or_remove_one"
@@ -242,6 +243,11 @@ def test_about_an_event_that_cannot_be_told_apart_nothing_is_kept(tmp_path):
     assert asked(tmp_path, Hidden(1.0, 2)) == asked(tmp_path, Hidden(1.0, 3)) == 1.5
     assert len(CALLS) == 2
     assert not list(tmp_path.iterdir())
+
+
+def test_code_at_any_depth_of_an_accountant_is_part_of_the_question():
+    node = {"_target_": "a.B", "parts": [{"_target_": "c.D", "inner": {"_target_": "e.F"}}]}
+    assert targets_in(node) == ["a.B", "c.D", "e.F"]
 
 
 def test_a_profile_is_computed_once_and_is_the_same_to_the_last_bit(tmp_path, monkeypatch):

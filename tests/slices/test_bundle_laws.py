@@ -93,6 +93,9 @@ def test_the_fingerprint_reads_words_and_not_their_addresses():
         # Built anew, so that equal words are other objects.
         return np.array(["".join(("a", "b")), None, last], dtype=object)
 
+    cells = ["None", None, "1", 1, 1.0, "nan", float("nan"), True, "a", "a\0"]
+    prints = [fingerprint_of([split([0, 1, 1], columns={"word": words(last)})]) for last in cells]
+    assert len(set(prints)) == len(cells)
     base = split([0, 1, 1], columns={"word": words("c")})
     assert base.columns["word"][0] is not words("c")[0]
     assert fingerprint_of([base]) == fingerprint_of([replace(base, columns={"word": words("c")})])

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from dpsgd.as_imported import PACKAGE, check_files, check_modules
 from dpsgd.experiment.installed import version_of
 from dpsgd.experiment.ledger.kernels import kernels, processor
 
@@ -21,13 +22,15 @@ LIBRARIES = ("torch", "numpy", "dp-accounting", "hydra-core", "randomgen")
 """Those whose versions may change a result."""
 _ROOT = Path(__file__).resolve().parents[3]
 """The folder that holds the package: of a checkout its top, of a wheel site-packages."""
-_PACKAGE = Path(__file__).resolve().parents[2]
 _CODE = ("dpsgd", "analysis", "conf", "pyproject.toml")
 """Where a change that is not committed could change a result."""
 
 
 def environment(device: str) -> dict[str, Any]:
-    """Return what a bit-equal repetition on ``device`` needs to be the same."""
+    """Return what a bit-equal repetition on ``device`` needs to be the same. Raises PrivacyError if
+    the package's files are not those that are in memory.
+    """
+    check_modules()
     return {
         "python": platform.python_version(),
         "machine": platform.machine(),
@@ -61,10 +64,13 @@ def repeats_bits(device: str) -> bool:
 
 @cache
 def sources() -> str:
-    """Return a hash of this package's source files, as they were when it was first asked for."""
+    """Return a hash of this package's source files, as they were when it was imported. Raises
+    PrivacyError if they changed before this was first asked.
+    """
     digest = hashlib.sha256()
-    for file in sorted(_PACKAGE.rglob("*.py")):
-        digest.update(file.relative_to(_PACKAGE).as_posix().encode() + b"\0" + file.read_bytes())
+    for file in sorted(PACKAGE.rglob("*.py")):
+        digest.update(file.relative_to(PACKAGE).as_posix().encode() + b"\0" + file.read_bytes())
+    check_files()
     return digest.hexdigest()[:16]
 
 

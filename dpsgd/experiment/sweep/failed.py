@@ -55,7 +55,10 @@ def print_failed(
     console.print(table)
     if len(failed) > SHOWN:
         console.print(f"... and {len(failed) - SHOWN} more")
-    say(console, "A folder's status.json has the traceback, its log.txt the output:")
+    released = any(one.cell.cell.settings.release for one in failed)
+    kept = "traceback.private.txt" if released else "status.json"
+    log = "log.private.txt" if released else "log.txt"
+    say(console, f"A folder's {kept} has the traceback, its {log} the output:")
     say(console, f"  {failed[0].cell.folder.parent}")
     say(console, "Finished cells are kept: the same command runs the rest. Only these:")
     say(console, f"  {only(command, [one.cell.run_key for one in failed])}")
