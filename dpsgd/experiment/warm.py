@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from contextlib import suppress
 
+from dpsgd.errors import PrivacyError
 from dpsgd.experiment.installed import version_of
 from dpsgd.experiment.ledger.environment import LIBRARIES, code_state, sources
 from dpsgd.experiment.ledger.kernels import processor
@@ -40,8 +42,9 @@ def warm() -> None:
         for module in pkgutil.iter_modules(package.__path__, f"{name}."):
             importlib.import_module(module.name)
     code_state()  # asks git, once a process: the code that counts is what was imported here
-    sources()  # the files likewise; what is computed with them is asked where a cell runs
-    own_versions()
+    with suppress(PrivacyError):  # of files that changed meanwhile, whoever runs a cell will say it
+        sources()  # the files likewise; what is computed with them is asked where a cell runs
+        own_versions()
     processor()
     make_ready()
     for name in LIBRARIES:

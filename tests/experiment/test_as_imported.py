@@ -58,6 +58,11 @@ def test_a_file_that_changed_since_the_import_is_not_taken_for_the_code(
     assert "unseen" not in text
 
 
+def test_who_only_imports_for_others_leaves_it_to_them_to_say_so(package):
+    text = said(package, "", "", "import dpsgd.experiment.warm")
+    assert text == "unseen\n"
+
+
 def test_what_was_hashed_in_time_stays_what_it_was(package):
     after = "assert environment('cpu')['sources'] == old"
     assert said(package, f"{SOURCES}; {FLAT}", "old = sources()", after) == "unseen\n"
