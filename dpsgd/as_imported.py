@@ -16,9 +16,16 @@ PACKAGE = Path(__file__).resolve().parent
 _State = tuple[int, int, int]
 
 
-def _states() -> dict[Path, _State]:
-    found = ((file, file.stat()) for file in PACKAGE.rglob("*.py"))
-    return {file: (at.st_mtime_ns, at.st_size, at.st_ino) for file, at in found}
+def _state(file: Path) -> _State | None:
+    try:
+        at = file.stat()
+    except OSError:  # gone by now, or a link to nothing, such as an editor's lock
+        return None
+    return at.st_mtime_ns, at.st_size, at.st_ino
+
+
+def _states() -> dict[Path, _State | None]:
+    return {file: _state(file) for file in PACKAGE.rglob("*.py")}
 
 
 _FILES = _states()
@@ -41,8 +48,7 @@ def check_modules() -> None:
     """Raise PrivacyError if a module was loaded from a file that had changed since the import."""
     for name in _modules() - _LOADED:
         file = Path(str(sys.modules[name].__file__)).resolve()
-        at = file.stat()
-        if file in _FILES and _FILES[file] != (at.st_mtime_ns, at.st_size, at.st_ino):
+        if file in _FILES and _FILES[file] != _state(file):
             _refuse(file)
         _LOADED.add(name)
 

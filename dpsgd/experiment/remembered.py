@@ -212,7 +212,7 @@ def own_versions() -> dict[str, str]:
     """
     folder = Path(accounting.__file__).parent
     digest = hashlib.sha256()
-    for file in sorted(folder.glob("*.py")):
+    for file in sorted(file for file in folder.glob("*.py") if file.is_file()):
         digest.update(file.name.encode() + file.read_bytes())
     check_files()
     libraries = {name: version_of(name) for name in LIBRARIES}

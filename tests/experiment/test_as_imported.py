@@ -63,6 +63,15 @@ def test_who_only_imports_for_others_leaves_it_to_them_to_say_so(package):
     assert text == "unseen\n"
 
 
+def test_a_link_to_nothing_is_no_file_of_the_package(package):
+    link = package / "dpsgd" / "clipping" / ".#flat.py"  # as Emacs locks what it edits
+    link.symlink_to("nobody@nowhere.1")
+    try:
+        assert said(package, SOURCES, "sources()", "") == "unseen\n"
+    finally:
+        link.unlink()
+
+
 def test_what_was_hashed_in_time_stays_what_it_was(package):
     after = "assert environment('cpu')['sources'] == old"
     assert said(package, f"{SOURCES}; {FLAT}", "old = sources()", after) == "unseen\n"

@@ -68,7 +68,7 @@ def sources() -> str:
     PrivacyError if they changed before this was first asked.
     """
     digest = hashlib.sha256()
-    for file in sorted(PACKAGE.rglob("*.py")):
+    for file in sorted(file for file in PACKAGE.rglob("*.py") if file.is_file()):
         digest.update(file.relative_to(PACKAGE).as_posix().encode() + b"\0" + file.read_bytes())
     check_files()
     return digest.hexdigest()[:16]
