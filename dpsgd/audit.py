@@ -149,6 +149,8 @@ def _against_others(by: pd.DataFrame) -> tuple[str, str, str]:
     if "membership_auc_gap" not in by.index:
         return "", "", ""
     gap = by.loc["membership_auc_gap"]
+    if pd.isna(gap["value"]):  # too few examples on a side
+        return "–", "–", "–"
     p = "–" if pd.isna(gap["p"]) else f"{gap['p']:.1g}" if gap["p"] >= 1e-4 else "<1e-4"
     return f"{gap['value']:+.2f}", f"{gap['lo']:+.2f}–{gap['hi']:+.2f}", p
 
