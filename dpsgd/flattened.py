@@ -52,10 +52,10 @@ class Flattened(Mapping[str, Tensor]):
 
 def empty(like: Mapping[str, Tensor]) -> Flattened:
     """Return room for every parameter of ``like``, on their device, float32 at least."""
-    size, widest = 0, torch.float32
-    device = next(iter(like.values())).device
-    for value in like.values():
-        size += value.numel()
-        if value.dtype is not widest:
-            widest = torch.promote_types(widest, value.dtype)
-    return Flattened(torch.empty(size, dtype=widest, device=device), like)
+    values = [*like.values()]
+    widest = torch.float32
+    for dtype in {value.dtype for value in values}:
+        if dtype is not widest:
+            widest = torch.promote_types(widest, dtype)
+    size = sum([value.numel() for value in values])
+    return Flattened(torch.empty(size, dtype=widest, device=values[0].device), like)

@@ -59,7 +59,7 @@ def query_noise(like: Tensor, std: Tensor, generator: Source) -> Tensor:
             "must be finite and > 0"
         )
     drawn = normal(generator, like.shape, like.dtype, like.device)
-    return drawn.mul_(std.to(like))
+    return drawn.mul_(each[0] if len(each) == 1 else std.to(like))
 
 
 def check_positive(what: str, values: Tensor, groups: Groups) -> list[float]:

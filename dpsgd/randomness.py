@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import Literal
 
 import numpy as np
@@ -101,12 +101,22 @@ class Streams:
         return hashlib.shake_256(self._prefix(purpose, step)).digest(size)
 
     def _prefix(self, purpose: str, step: int) -> bytes:
+        head = self._heads.get(purpose) or self._head(purpose)
+        # Last, and alone of no stated length: empty, it leaves the streams of epoch 0 as they are.
+        return head + step.to_bytes(8, "big") + self.nonce.encode()
+
+    def _head(self, purpose: str) -> bytes:
         if self.secret and len(self.key) != KEY_BYTES:
             raise PrivacyError(f"a released run needs a key of {KEY_BYTES} bytes before it draws")
         fields = (self.key, self.run_key.encode(), purpose.encode())
         head = b"".join(len(field).to_bytes(4, "big") + field for field in fields)
-        # Last, and alone of no stated length: empty, it leaves the streams of epoch 0 as they are.
-        return head + self.epoch.to_bytes(4, "big") + step.to_bytes(8, "big") + self.nonce.encode()
+        self._heads[purpose] = head = head + self.epoch.to_bytes(4, "big")
+        return head
+
+    @cached_property
+    def _heads(self) -> dict[str, bytes]:
+        """What is the same for every step, by purpose."""
+        return {}
 
 
 def _mersenne_state(words: bytes) -> torch.Tensor:

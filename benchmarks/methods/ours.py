@@ -60,6 +60,7 @@ def _steps(task: Task, batches: Batches, rule: ClipRule, records: int) -> Steps:
     optim = part("optim/sgd", lr=LEARNING_RATE, momentum=MOMENTUM)
     optimizer = optim.build(dict(model.named_parameters()), "private")
     recorder = _recorder(task, groups)
+    shipped = is_shipped(rule)
     number = 0
 
     def step() -> None:
@@ -69,14 +70,14 @@ def _steps(task: Task, batches: Batches, rule: ClipRule, records: int) -> Steps:
         wants_bias = recorder.wants_bias(number)
 
         def captured() -> Iterator[UnitGradients]:
-            units = _units(len(inputs), records)
+            units = _units(inputs.shape[0], records)
             yield engine.capture(model, cross_entropy, inputs, targets, groups, units)
 
         result = private_step(
             captured(), rule, state, groups, {}, clipping=True, noise_multiplier=NOISE_MULTIPLIER,
             expected_units=expected, generator=streams.generator("noise", number),
             non_finite=engine.non_finite, raw=wants_bias,
-            check_apart=is_checked(number) or not is_shipped(rule),
+            check_apart=is_checked(number) or not shipped,
         )  # fmt: skip
         threshold = rule.threshold(state)
         state = rule.update(state, result.answer)
@@ -84,7 +85,7 @@ def _steps(task: Task, batches: Batches, rule: ClipRule, records: int) -> Steps:
             recorder.add_bias(number, compare(result, result.raw, expected))
         factor = optim.gradient_factor("private", threshold)
         optimizer.step(result.mean, result.noise, factor, factor)
-        members = _members(len(result.norms))
+        members = _members(result.norms.shape[0])
         recorder.add(
             StepFacts(number, members, result.norms, result.weights, result.losses, threshold)
         )

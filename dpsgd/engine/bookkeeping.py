@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Literal
 
 import torch
@@ -98,31 +98,27 @@ class RecordedGradients:
         if not settled and together is None:
             rows = len(self.losses) if self.units is None else self.units.count
             return self.losses.new_zeros(rows, len(self.groups))
-        with full_precision(self.losses.device):
+        with full_precision(self.losses):
             names, *norms = ([],) if together is None else together.norms()
-            names += settled
-            norms += [s.squared.sqrt().unsqueeze(1) for s in settled.values()]
+            if settled:
+                names += settled
+                norms += [s.squared.sqrt().unsqueeze(1) for s in settled.values()]
             columns = norms[0] if len(norms) == 1 else torch.cat(norms, dim=1)
             if len(self.groups) == 1:
                 total = torch.linalg.vector_norm(columns, dim=1, keepdim=True)
             else:
-                of_group = tuple(self.groups.index_of(name) for name in names)
-                belongs = _belongs(of_group, len(self.groups), columns.dtype, columns.device)
-                # Of a group's units side by side in memory: they are multiplied by their weights.
-                total = torch.mm(belongs, (columns * columns).t()).sqrt_().t()
-            wanted = torch.promote_types(self.losses.dtype, torch.float32)
-            return total if total.dtype == wanted else total.to(wanted)
+                total = self._by_group(names, columns)
+            wanted = torch.float64 if self.losses.dtype is torch.float64 else torch.float32
+            return total if total.dtype is wanted else total.to(wanted)
 
     def weighted_sum(self, weights: Tensor) -> dict[str, Tensor]:
         """Σ_u w_ug·grad_u for every parameter."""
         settled, together = self.captured.settled, self.captured.together
         of_rows = weights if self.units is None else weights.index_select(0, self.units.unit)
         found: dict[str, Tensor] = {}
-        with full_precision(weights.device):
+        with full_precision(weights):
             if together is not None:
-                one = len(self.groups) == 1
-                of_group = [0 if one else self.groups.index_of(name) for name in together.pieces]
-                found |= together.weighted_sums(of_rows, of_group)
+                found = together.weighted_sums(of_rows, self.groups.index)
             for name, gradient in settled.items():
                 group = self.groups.index_of(name)
                 total = gradient.weighted_sum(weights[:, group], of_rows[:, group])
@@ -130,10 +126,25 @@ class RecordedGradients:
                 found[name] = total if total.shape == shape else total.view(shape)
         return {n: found[n] if n in found else torch.zeros_like(v) for n, v in self.like.items()}
 
+    def _by_group(self, names: list[str], columns: Tensor) -> Tensor:
+        """Return ``[units, groups]`` from the norms ``[units, parameters]`` of these parameters."""
+        index, groups = self.groups.index, len(self.groups)
+        of_group = tuple([index[name] for name in names])
+        if of_group == _all_twice(groups):  # as biases and weights of layers are
+            return torch.hypot(*columns.chunk(2, dim=1))
+        belongs = _belongs(of_group, groups, columns.dtype, columns.device)
+        # Of a group's units side by side in memory: they are multiplied by their weights.
+        return torch.mm(belongs, (columns * columns).t()).sqrt_().t()
+
     def without(self, dropped: Tensor) -> UnitGradients:
         """Return the batch with the ``dropped`` ``[units]`` units' gradients zero."""
         left = self.captured.without(dropped, self.units)
         return RecordedGradients(left, self.like, self.groups, self.units)
+
+
+@cache
+def _all_twice(groups: int) -> tuple[int, ...]:
+    return 2 * tuple(range(groups))
 
 
 @lru_cache(maxsize=64)

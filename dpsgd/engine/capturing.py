@@ -5,20 +5,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor, nn
 
+from dpsgd.engine.dense import Dense
 from dpsgd.engine.gradients import Loss, Units
-from dpsgd.engine.pieces import Piece, Rows
+from dpsgd.engine.pieces import Piece
 from dpsgd.engine.precision import full_precision, running_in
 from dpsgd.engine.recorder import OutdatedError
-from dpsgd.engine.recording import recording
+from dpsgd.engine.recording import Recording
 from dpsgd.engine.rows import Batch
 from dpsgd.engine.settled import Settled, settle
 from dpsgd.engine.strategy import Strategy
-from dpsgd.engine.together import Together, is_small
-from dpsgd.engine.vectors import Vectors
+from dpsgd.engine.together import Together, are_few, is_small
 from dpsgd.engine.wiring import Wiring
 from dpsgd.errors import PrivacyError
 
@@ -35,9 +36,12 @@ def pieces_of(
 
     names = {id(p): n for n, p in model.named_parameters() if p.requires_grad}
     rows = len(units.unit)
-    with recording(model, strategy, names, rows, receive) as recorder:
+    with Recording(model, strategy, names, rows, receive) as recorder:
         losses = loss(model(inputs), targets)
         recorder.backward(losses, _factor(losses, rows, units), receive)
+    for one in recorder.dense:
+        for name, piece in one.pieces().items():
+            receive(name, piece)
     return pieces, losses.detach()
 
 
@@ -73,11 +77,11 @@ def captured(
     what a layer kept for it can be let go. Raises OutdatedError if the model does something else
     than the strategy was chosen for.
     """
-    device = wiring.device
     pieces: dict[str, list[Piece]] = {}
     settled: dict[str, Settled] = {}
-    small: dict[str, Vectors | Rows] = {}
+    small: dict[str, Tensor] = {}
     expected: dict[str, int] = {}
+    few = are_few(rows, units)
     # Not the losses themselves: hooks of the graph hold what follows, and the losses the graph.
     dtype = torch.float32
 
@@ -92,28 +96,52 @@ def captured(
             done(name, pieces.pop(name))
 
     def done(name: str, held: list[Piece]) -> None:
-        if len(held) == 1 and is_small(piece := held[0], dtype, units):
-            small[name] = piece
+        if few and len(held) == 1 and is_small(piece := held[0], dtype):
+            small[name] = piece.value
         else:
             settled[name] = settle(held, units)
 
-    with recording(model, strategy, wiring.names, rows, receive) as recorder:
-        with running_in(autocast, device):
+    with Recording(model, strategy, wiring.names, rows, receive) as recorder:
+        with running_in(autocast, wiring.first):
             losses = loss(model(inputs), targets)
         dtype = losses.dtype
-        missing = [n for n in (*strategy.fast, *strategy.recurrent) if n not in recorder.called]
-        if missing:
-            raise OutdatedError(f"layer {missing[0]!r} is called for other rows, not for these")
+        _check_called(strategy, recorder.called)
         # A parameter that the general path has a share in is settled at the end.
         expected.update({n: k for n, k in recorder.uses.items() if n not in recorder.own})
-        with full_precision(device):
+        with full_precision(losses):
             recorder.backward(losses, _factor(losses, rows, units), receive)
+            dense: list[Dense] = []
+            for one in recorder.dense:
+                if few and one.a.dtype is dtype and one.g.dtype is dtype:
+                    dense.append(one)
+                else:
+                    pieces |= {name: [piece] for name, piece in one.pieces().items()}
             for name, held in pieces.items():
                 done(name, held)
-    return Captured(settled, Together(small, units) if small else None, losses.detach())
+    together = Together(dense, small, units) if dense or small else None
+    return Captured(settled, together, losses.detach())
+
+
+def _check_called(strategy: Strategy, called: set[str]) -> None:
+    if len(called) == len(strategy.fast) + len(strategy.recurrent):
+        return
+    for name in (*strategy.fast, *strategy.recurrent):
+        if name not in called:
+            raise OutdatedError(f"layer {name!r} is called for other rows, not for these")
 
 
 def _factor(losses: Tensor, rows: int, units: Units | None) -> Tensor:
     if losses.shape != (rows,):
         raise PrivacyError(f"losses of shape {tuple(losses.shape)} for {rows} rows")
-    return torch.ones_like(losses) if units is None else units.factor.to(losses)
+    if units is not None:
+        return units.factor(losses)
+    ones = _ones(rows, losses.dtype, losses.device)
+    if ones._version:  # a backward pass of somebody's own wrote into it
+        _ones.cache_clear()
+        ones = _ones(rows, losses.dtype, losses.device)
+    return ones
+
+
+@lru_cache(maxsize=64)
+def _ones(rows: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.ones(rows, dtype=dtype, device=device)

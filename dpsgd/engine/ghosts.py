@@ -5,47 +5,56 @@
 # (torch leaves parts of these calls untyped)
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import torch
 from torch import Tensor
 
 from dpsgd.engine.gradients import Units
-from dpsgd.engine.lengths import Factors
+from dpsgd.engine.lengths import Outer
 from dpsgd.engine.pieces import CANCELLATION, as_summed
 
 
-def of_units(factors: Factors, units: Units) -> Tensor:
-    """Return ``[units, gradients]``: ‖Σ_r g_r·a_rᵀ‖² = Σ_{r,s} (a_r·a_s)(g_r·g_s) over the rows of
-    a unit, or ‖Σ_r g_r‖² for a single matrix.
+def of_units(outer: Outer, single: Sequence[Tensor], units: Units) -> Tensor:
+    """Return ``[units, 2·layers + matrices]``, over the rows of a unit: ‖Σ_r g_r‖² of every pair
+    (g, a) of ``outer``, then ‖Σ_r g_r·a_rᵀ‖² = Σ_{r,s} (a_r·a_s)(g_r·g_s) of every pair, then
+    ‖Σ_r v_r‖² of every ``single`` ``[rows, n]``.
 
     The terms cancel, so that below 1e-3 of (Σ_r ‖a_r‖‖g_r‖)² it is computed in float64, and the
     rounding of the float32 sum added.
     """
-    dtype = factors[0][0].dtype
+    matrices = [*(g for g, _ in outer), *(a for _, a in outer), *single]
+    pairs, dtype = len(outer), matrices[0].dtype
     if dtype == torch.float64:
-        return _summed(factors, units, dtype)[0]
-    quick = _quick(factors, units, dtype)
+        return _summed(matrices, pairs, units, dtype)[0]
+    quick = _quick(matrices, pairs, units, dtype)
     if quick is not None:
         return quick
-    exact, terms = _summed(factors, units, torch.float64)
+    exact, terms = _summed(matrices, pairs, units, torch.float64)
     return torch.where(exact <= CANCELLATION * terms, as_summed(exact, terms), exact).to(dtype)
 
 
-def _quick(factors: Factors, units: Units, dtype: torch.dtype) -> Tensor | None:
+def _quick(
+    matrices: Sequence[Tensor], pairs: int, units: Units, dtype: torch.dtype
+) -> Tensor | None:
     """Return what ``of_units`` does, or None if terms cancel."""
     if not units.is_even:
-        found, terms = _summed(factors, units, dtype)
+        found, terms = _summed(matrices, pairs, units, dtype)
         return None if bool((found < CANCELLATION * terms).any()) else found
     # The sum, and how far it is above that share of its terms, by one product.
-    both = _products(factors, units, dtype).view(-1, units.longest**2)
-    found = (both @ _sum_and_rest(units.longest, dtype, both.device)).view(len(factors), -1, 2)
-    return found.select(2, 0).t() if float(found.min()) >= 0 else None  # nor if one is NaN
+    both = _products(matrices, pairs, units, dtype).view(-1, units.longest**2)
+    found = torch.mm(both, _sum_and_rest(units.longest, dtype, both.device))
+    if not float(found.min()) >= 0:  # nor if one is NaN
+        return None
+    return found.select(1, 0).view(len(matrices), -1).t()
 
 
-def _summed(factors: Factors, units: Units, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+def _summed(
+    matrices: Sequence[Tensor], pairs: int, units: Units, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
     """Return ``[units, gradients]`` sums, and the squares of their terms' lengths."""
-    both = _products(factors, units, dtype)
+    both = _products(matrices, pairs, units, dtype)
     lengths = both.diagonal(dim1=2, dim2=3).sqrt()
     if units.is_even:
         found, terms = both.sum((2, 3)).T, lengths.sum(2).T
@@ -56,21 +65,20 @@ def _summed(factors: Factors, units: Units, dtype: torch.dtype) -> tuple[Tensor,
     return found.clamp_min_(0.0), terms.square()
 
 
-def _products(factors: Factors, units: Units, dtype: torch.dtype) -> Tensor:
+def _products(matrices: Sequence[Tensor], pairs: int, units: Units, dtype: torch.dtype) -> Tensor:
     """Return ``[gradients, blocks, rows, rows]``: a block is a unit where units are of one length,
-    else all rows are in one.
+    else all rows are in one. Of the second ``pairs`` it is the product with those of the first.
     """
     blocks = units.count if units.is_even else 1
-    known: dict[int, Tensor] = {}  # a layer's weight and bias have one g
-    found: list[Tensor] = []
-    for factor in factors:
-        for matrix in factor:
-            if id(matrix) not in known:
-                rows = matrix.to(dtype).reshape(blocks, -1, matrix.shape[1])
-                known[id(matrix)] = torch.bmm(rows, rows.mT)
-        first = known[id(factor[0])]
-        found.append(first * known[id(factor[1])] if len(factor) > 1 else first)
-    return torch.stack(found)
+    if matrices[0].dtype is not dtype:
+        matrices = [matrix.to(dtype) for matrix in matrices]
+    rows = [matrix.reshape(blocks, -1, matrix.shape[1]) for matrix in matrices]
+    found = torch.stack([torch.bmm(one, one.transpose(1, 2)) for one in rows])
+    if pairs:
+        both = found if len(matrices) == 2 * pairs else found.narrow(0, 0, 2 * pairs)
+        first, second = both.chunk(2)
+        second.mul_(first)
+    return found
 
 
 @lru_cache(maxsize=64)

@@ -28,13 +28,14 @@ class Units:
     Attributes:
         unit: ``[rows]`` int64, ascending, 0 … count−1.
         count: how many units; one without rows has gradient zero.
-        factor: ``[rows]`` what each row's loss is multiplied by before a unit's rows are added.
+        share: what a row's loss is multiplied by before a unit's rows are added: one number, or
+            ``[rows]`` float64.
 
     """
 
     unit: Tensor
     count: int
-    factor: Tensor
+    share: float | Tensor
 
     @cached_property
     def sizes(self) -> Tensor:
@@ -68,18 +69,35 @@ class Units:
     @classmethod
     def of(cls, unit: Tensor, count: int, combine: Combine) -> Units:
         """Return units whose gradient is the ``sum`` or the ``average`` of their rows'."""
-        sizes = torch.bincount(unit, minlength=count)
-        share = torch.ones_like(sizes) if combine == "sum" else sizes
-        units = cls(unit, count, share.double().reciprocal_().index_select(0, unit))
-        vars(units)["sizes"] = sizes  # not to be counted again
+        sizes, rows = torch.bincount(unit, minlength=count), unit.shape[0]
+        counts: list[int] = sizes.tolist()
+        longest = max(counts, default=0)
+        share: float | Tensor = 1.0
+        if combine == "average" and rows:
+            even = count * longest == rows
+            share = 1 / longest if even else sizes.double().reciprocal_().index_select(0, unit)
+        units = cls(unit, count, share)
+        vars(units).update(sizes=sizes, longest=longest)  # not to be counted again
         return units
+
+    def factor(self, like: Tensor) -> Tensor:
+        """``[rows]`` what each row's loss is multiplied by, in the type of ``like`` ``[rows]``."""
+        if isinstance(self.share, Tensor):
+            return self.share.to(like)
+        return torch.full_like(like, self.share)
+
+    def of_rows(self, rows: slice | Tensor, unit: Tensor, count: int) -> Units:
+        """Return the units of these rows, ``unit`` ``[len(rows)]`` being their new numbers."""
+        return Units(
+            unit, count, self.share[rows] if isinstance(self.share, Tensor) else self.share
+        )
 
     def picked(self, chosen: Tensor) -> tuple[Tensor, Units]:
         """Return the positions of the rows of the ``chosen`` units (ascending), and these units."""
         number = torch.full((self.count,), -1, device=self.unit.device)
         number[chosen] = torch.arange(len(chosen), device=self.unit.device)
         rows = torch.nonzero(number[self.unit] >= 0).flatten()
-        return rows, Units(number[self.unit[rows]], len(chosen), self.factor[rows])
+        return rows, self.of_rows(rows, number[self.unit[rows]], len(chosen))
 
     def add(self, rows: Tensor) -> Tensor:
         """Return ``[count, ...]``: the sum of each unit's ``rows`` ``[rows, ...]``."""

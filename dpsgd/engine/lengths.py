@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
-Factors = Sequence[tuple[Tensor, ...]]
-"""For every gradient one matrix ``[rows, n]``, or two whose rows' outer products it is."""
+Outer: TypeAlias = Sequence[tuple[Tensor, Tensor]]
+"""Two matrices ``[rows, n]`` for each of some layers, whose rows' outer products count."""
 
 SHORT = 256
 """Longer rows are measured in float64: the margin of float32 would be too wide."""
@@ -24,8 +25,9 @@ _ROUNDOFF = torch.finfo(torch.float32).eps / 2
 _OTHER = 8
 
 
-def outer_norms(factors: Factors) -> Tensor:
-    """Return ``[rows, gradients]``: ‖g‖ of every row of a matrix, ‖g·aᵀ‖ = ‖g‖‖a‖ of two.
+def outer_norms(outer: Outer, single: Sequence[Tensor] = ()) -> Tensor:
+    """Return ``[rows, 2·layers + matrices]``: ‖g‖ of every pair (g, a) of ``outer``, then
+    ‖g·aᵀ‖ = ‖g‖‖a‖ of every pair, then ‖v‖ of every ``single`` ``[rows, n]``.
 
     Formal guarantee, of float32 matrices: neither one of these norms, nor the L2 norm in float32 of
     all or some of a row, is below that of the exact numbers. For where they are float32, they have
@@ -40,35 +42,31 @@ def outer_norms(factors: Factors) -> Tensor:
     numbers neither underflow nor overflow: a long g must not meet an a whose squares underflowed.
     So is that of float64 matrices, as it comes.
     """
-    lengths: dict[int, Tensor] = {}  # a layer's weight and bias have one g
-    widest = 0
-    for factor in factors:
-        for matrix in factor:
-            if id(matrix) not in lengths:
-                lengths[id(matrix)] = _length(matrix)
-                widest = max(widest, matrix.shape[1])
-    norms = _multiplied(factors, lengths)
-    if norms.dtype == torch.float64 or not norms.numel():
-        return norms
-    # Of all together, which is above each, because this very operation was called before.
-    if not float(torch.linalg.vector_norm(torch.cat([*lengths.values()], dim=1))) <= HIGHEST:
-        exact = {id(matrix): _exact(matrix) for factor in factors for matrix in factor}
-        return _multiplied(factors, exact)
-    margin = (min(widest, SHORT) + len(factors) / 2 + _OTHER) * _ROUNDOFF
-    return torch.add(_added(norms.device), norms, alpha=1 + margin)
+    matrices = [*[g for g, _ in outer], *[a for _, a in outer], *single]
+    widest = max([matrix.shape[1] for matrix in matrices])
+    measure = torch.linalg.vector_norm if widest <= SHORT else _length
+    lengths = torch.cat([measure(matrix, dim=1, keepdim=True) for matrix in matrices], dim=1)
+    if lengths.dtype is torch.float64 or not lengths.shape[0]:
+        return _multiplied(lengths, len(outer))
+    if not float(lengths.max()) <= HIGHEST:  # nor if one is NaN
+        exact = torch.cat([_exact(matrix) for matrix in matrices], dim=1)
+        return _multiplied(exact, len(outer))
+    margin = (min(widest, SHORT) + len(matrices) / 2 + _OTHER) * _ROUNDOFF
+    return torch.add(_added(lengths.device), _multiplied(lengths, len(outer)), alpha=1 + margin)
 
 
-def _multiplied(factors: Factors, lengths: dict[int, Tensor]) -> Tensor:
-    columns: list[Tensor] = []
-    for factor in factors:
-        column = lengths[id(factor[0])]
-        columns.append(column * lengths[id(factor[1])] if len(factor) > 1 else column)
-    return torch.cat(columns, dim=1)
+def _multiplied(lengths: Tensor, pairs: int) -> Tensor:
+    """Multiply the second ``pairs`` columns by the first, in place, and return all."""
+    if pairs:
+        both = lengths if lengths.shape[1] == 2 * pairs else lengths.narrow(1, 0, 2 * pairs)
+        first, second = both.chunk(2, dim=1)
+        second.mul_(first)
+    return lengths
 
 
-def _length(matrix: Tensor) -> Tensor:
-    if matrix.shape[1] <= SHORT:
-        return torch.linalg.vector_norm(matrix, dim=1, keepdim=True)
+def _length(matrix: Tensor, *, dim: int, keepdim: bool) -> Tensor:
+    if matrix.shape[dim] <= SHORT:
+        return torch.linalg.vector_norm(matrix, dim=dim, keepdim=keepdim)
     return _exact(matrix).to(matrix.dtype)
 
 

@@ -42,15 +42,15 @@ class Materialised:
         parameters = trainable(model)
         if count(inputs) == 0:
             return NoRows(parameters, groups, units.count if units else 0)
-        device = next(iter(parameters.values())).device
-        with torch.enable_grad(), running_in(self.autocast, device):
+        with torch.enable_grad(), running_in(self.autocast, next(iter(parameters.values()))):
             try:
                 gradients, losses = _all_at_once(model, parameters, loss, inputs, targets)
             except RuntimeError:
                 gradients, losses = _row_by_row(model, parameters, loss, inputs, targets)
         gradients = {name: wide(g) for name, g in gradients.items()}
         if units is not None:
-            gradients = {name: units.add(scaled(g, units.factor)) for name, g in gradients.items()}
+            factor = units.factor(losses.detach().double())
+            gradients = {name: units.add(scaled(g, factor)) for name, g in gradients.items()}
         return MaterialisedGradients(gradients, losses.detach(), groups)
 
 
@@ -101,7 +101,7 @@ class MaterialisedGradients:
 
     def weighted_sum(self, weights: Tensor) -> dict[str, Tensor]:
         """Σ_u w_ug·grad_u for every parameter."""
-        with full_precision(weights.device):
+        with full_precision(weights):
             return {
                 name: weighted(gradient, weights[:, self.groups.index_of(name)])
                 for name, gradient in self.gradients.items()

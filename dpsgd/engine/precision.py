@@ -13,14 +13,18 @@ from torch import Tensor
 _UNCHANGED = nullcontext()
 
 
-def full_precision(device: torch.device) -> AbstractContextManager[None]:
-    """No autocast and no TF32 inside: a norm that comes out too small would break the bound."""
-    kind = device.type
-    cuda = kind == "cuda"
+def full_precision(like: Tensor) -> AbstractContextManager[None]:
+    """No autocast and no TF32 inside: a norm that comes out too small would break the bound.
+
+    ``like`` is on the device in question.
+    """
+    if like.is_cpu and not torch.is_autocast_enabled("cpu"):
+        return _UNCHANGED
+    kind, cuda = like.device.type, like.is_cuda
     tf32 = cuda and (torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32)
     if not tf32 and not torch.is_autocast_enabled(kind):
         return _UNCHANGED
-    return _full_precision(device, cuda)
+    return _full_precision(like.device, cuda)
 
 
 @contextmanager
@@ -36,11 +40,11 @@ def _full_precision(device: torch.device, cuda: bool) -> Generator[None]:
             torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = tf32
 
 
-def running_in(autocast: str | None, device: torch.device) -> AbstractContextManager[object]:
-    """Autocast to ``bfloat16`` inside, if that is asked for."""
+def running_in(autocast: str | None, like: Tensor) -> AbstractContextManager[object]:
+    """Autocast to ``bfloat16`` inside, on the device of ``like``, if that is asked for."""
     if autocast is None:
         return _UNCHANGED
-    return torch.autocast(device.type, dtype=torch.bfloat16)
+    return torch.autocast(like.device.type, dtype=torch.bfloat16)
 
 
 def wide(value: Tensor) -> Tensor:

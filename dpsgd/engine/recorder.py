@@ -12,6 +12,7 @@ from typing import Any
 from torch import Tensor
 from torch.autograd.graph import GradientEdge, _engine_run_backward
 
+from dpsgd.engine.dense import Dense
 from dpsgd.engine.pieces import Piece, Rows
 from dpsgd.engine.precision import wide
 from dpsgd.errors import PrivacyError
@@ -35,7 +36,9 @@ class Recorder:
     """One recorded forward pass of ``rows`` rows.
 
     Attributes:
-        uses: how many pieces each parameter will receive if every use reaches the loss.
+        uses: how many pieces each parameter will receive if every use reaches the loss; without
+            the parameters of ``dense``.
+        dense: small layers whose only use has sent its gradient, in the order of their calls.
         own: parameter name to ``[rows, *shape]`` leaves of the general path.
         small: tensors whose gradient is asked for, and what receives it.
         ends: where the backward pass may stop: large outputs of layers that read no other layer.
@@ -44,13 +47,14 @@ class Recorder:
     """
 
     rows: int
-    uses: dict[str, int] = field(default_factory=dict[str, int])
-    own: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
+    uses: dict[str, int] = field(default_factory=dict)
+    dense: list[Dense] = field(default_factory=list)
+    own: dict[str, Tensor] = field(default_factory=dict)
     small: list[tuple[GradientEdge | Tensor, Callable[[Tensor], None]]] = field(
         default_factory=list
     )
-    ends: list[GradientEdge] = field(default_factory=list[GradientEdge])
-    called: set[str] = field(default_factory=set[str])
+    ends: list[GradientEdge] = field(default_factory=list)
+    called: set[str] = field(default_factory=set)
 
     def own_of(self, name: str, parameter: Tensor) -> Tensor:
         """Return the parameter once for every row, the same leaf whenever it is asked for."""

@@ -9,8 +9,7 @@ a fast path get parameters of every row's own. Everything is undone when the con
 # (torch leaves parts of these calls untyped)
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -23,17 +22,37 @@ from dpsgd.engine.strategy import Strategy, lifted_view
 from dpsgd.engine.taps import tapped_forward, taps_of
 
 
-@contextmanager
-def recording(
-    model: nn.Module, strategy: Strategy, names: dict[int, str], rows: int, receive: Receive
-) -> Generator[Recorder]:
+class Recording:
     """Catch every trainable parameter's uses in one forward pass of ``rows`` rows.
 
-    ``names`` are the trainable parameters' by ``id``.
+    ``names`` are the trainable parameters' by ``id``. A context that gives a :class:`Recorder`.
     """
-    recorder = Recorder(rows)
-    undo: list[Callable[[], object]] = []
-    try:
+
+    def __init__(
+        self, model: nn.Module, strategy: Strategy, names: dict[int, str], rows: int,
+        receive: Receive,
+    ) -> None:  # fmt: skip
+        self._model, self._strategy, self._names, self._receive = model, strategy, names, receive
+        self._recorder = Recorder(rows)
+        self._undo: list[Callable[[], object]] = []
+
+    def __enter__(self) -> Recorder:
+        """Put everything in place, or nothing."""
+        try:
+            self._begin()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self._recorder
+
+    def __exit__(self, *_: object) -> None:
+        """Undo the last first."""
+        for step in reversed(self._undo):
+            step()
+
+    def _begin(self) -> None:
+        model, strategy, names, undo = self._model, self._strategy, self._names, self._undo
+        recorder, receive = self._recorder, self._receive
         for tap in taps_of(model, strategy, names):
             module: Any = tap.module()
             own = vars(module)
@@ -50,10 +69,6 @@ def recording(
             undo.append(_lift(model.get_submodule(owner), local, name, places, recorder))
         for name in strategy.silent:
             undo.append(model.get_submodule(name).register_forward_pre_hook(_alarm(name)).remove)
-        yield recorder
-    finally:
-        for step in reversed(undo):
-            step()
 
 
 def _alarm(name: str) -> Any:

@@ -104,4 +104,4 @@ def _blocks(piece: Piece, units: Units | None) -> Generator[tuple[Piece, Units |
     for start in range(0, units.count, step):
         stop = min(start + step, units.count)
         rows = slice(ends[start - 1] if start else 0, ends[stop - 1])
-        yield piece.picked(rows), Units(units.unit[rows] - start, stop - start, units.factor[rows])
+        yield piece.picked(rows), units.of_rows(rows, units.unit[rows] - start, stop - start)

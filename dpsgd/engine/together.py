@@ -9,18 +9,18 @@ same lengths and the same scaled rows, which are computed once; all parameters s
 # (torch leaves parts of these calls untyped)
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeGuard
 
 import torch
 from torch import Tensor
 
+from dpsgd.engine.dense import Dense
 from dpsgd.engine.ghosts import of_units
 from dpsgd.engine.gradients import Units
 from dpsgd.engine.lengths import outer_norms
 from dpsgd.engine.pieces import Piece, Rows, zeroed
-from dpsgd.engine.vectors import Vectors
 
 SMALL = 1 << 16
 """A piece with more elements has arithmetic enough to be treated by itself."""
@@ -28,71 +28,64 @@ MOST_ROWS = 256
 """Users' norms take products of every row with every other, for which there must not be more."""
 
 
-def is_small(piece: Piece, dtype: torch.dtype, units: Units | None) -> TypeGuard[Vectors | Rows]:
-    """Whether the piece is small, and one vector a row or a pair of them, of this type."""
-    if isinstance(piece, Vectors):
-        fits = piece.a.dtype == piece.g.dtype == dtype
-    else:
-        fits = isinstance(piece, Rows) and piece.value.dim() == 2 and piece.value.dtype == dtype
-    return fits and piece.size <= SMALL and (units is None or piece.rows <= MOST_ROWS)
+def are_few(rows: int, units: Units | None) -> bool:
+    """Whether gradients of so many rows may be measured together."""
+    return units is None or rows <= MOST_ROWS
+
+
+def is_small(piece: Piece, dtype: torch.dtype) -> TypeGuard[Rows]:
+    """Whether the piece is small, and one vector a row of this type."""
+    if not (isinstance(piece, Rows) and piece.value.dim() == 2 and piece.value.dtype == dtype):
+        return False
+    return piece.size <= SMALL
 
 
 @dataclass(frozen=True)
 class Together:
-    """One small piece for each of some parameters, all of the same rows and type."""
+    """Small layers, and by parameter name other small gradients ``[rows, n]``: all of the same rows
+    and type.
+    """
 
-    pieces: dict[str, Vectors | Rows]
+    layers: list[Dense]
+    others: dict[str, Tensor]
     units: Units | None
 
     def norms(self) -> tuple[list[str], Tensor]:
         """Return the parameters' names, and their ``[units, parameters]`` norms."""
-        factors = [_factors(piece) for piece in self.pieces.values()]
+        layers, others = self.layers, self.others
+        outer, single = [(one.g, one.a) for one in layers], [*others.values()]
         if self.units is None:
-            return [*self.pieces], outer_norms(factors)
-        return [*self.pieces], of_units(factors, self.units).sqrt()
+            found = outer_norms(outer, single)
+        else:
+            found = of_units(outer, single, self.units).sqrt()
+        names = [*[one.bias for one in layers], *[one.weight for one in layers], *others]
+        there = [name for name in names if name is not None]
+        if len(there) < len(names):
+            found = found[:, [k for k, name in enumerate(names) if name is not None]]
+        return there, found
 
-    def weighted_sums(self, weights: Tensor, group_of: Sequence[int]) -> dict[str, Tensor]:
+    def weighted_sums(self, weights: Tensor, group_of: Mapping[str, int]) -> dict[str, Tensor]:
         """Σ_r w_rg·grad_r of every parameter, given ``[rows, groups]`` weights and the clip group
-        of every parameter.
+        of every parameter, where there is more than one.
         """
-        columns = [weights] if weights.shape[1] == 1 else weights.split(1, dim=1)
-        scaled: dict[tuple[int, int], Tensor] = {}
+        one = weights.shape[1] == 1
+        columns = (weights.t(),) if one else weights.unbind(1)
         found: dict[str, Tensor] = {}
-        for (name, piece), group in zip(self.pieces.items(), group_of, strict=True):
-            g = piece.g if isinstance(piece, Vectors) else piece.value
-            key = id(g), group  # a layer's weight and bias have one g, and mostly one group
-            own = scaled.get(key)
-            if own is None:
-                own = scaled[key] = g * columns[group]
-            found[name] = torch.mm(own.t(), piece.a) if isinstance(piece, Vectors) else own.sum(0)
+        for weight, bias, a, g in self.layers:
+            group = 0 if one else group_of[weight]
+            turned = g.t()
+            scaled = turned * columns[group]
+            found[weight] = torch.mm(scaled, a)
+            if bias is not None:
+                shared = one or group_of[bias] == group
+                found[bias] = (scaled if shared else turned * columns[group_of[bias]]).sum(1)
+        for name, value in self.others.items():
+            found[name] = (value.t() * columns[0 if one else group_of[name]]).sum(1)
         return found
 
     def without(self, dropped: Tensor) -> Together:
         """Return this with the ``dropped`` ``[units]`` units' rows zero, whatever stood there."""
         rows = dropped if self.units is None else dropped[self.units.unit]
-        clean = _once(lambda m: zeroed(m, rows))
-        pieces = {name: _changed(piece, clean) for name, piece in self.pieces.items()}
-        return Together(pieces, self.units)
-
-
-def _once(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    """Return ``function``, called once for each tensor: a layer's weight and bias share theirs."""
-    found: dict[int, Tensor] = {}
-
-    def once(matrix: Tensor) -> Tensor:
-        known = found.get(id(matrix))
-        if known is None:
-            known = found[id(matrix)] = function(matrix)
-        return known
-
-    return once
-
-
-def _changed(piece: Vectors | Rows, change: Callable[[Tensor], Tensor]) -> Vectors | Rows:
-    if isinstance(piece, Vectors):
-        return Vectors(change(piece.a), change(piece.g))
-    return Rows(change(piece.value))
-
-
-def _factors(piece: Vectors | Rows) -> tuple[Tensor, ...]:
-    return (piece.g, piece.a) if isinstance(piece, Vectors) else (piece.value,)
+        layers = [one.without(rows) for one in self.layers]
+        others = {name: zeroed(value, rows) for name, value in self.others.items()}
+        return Together(layers, others, self.units)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
-import torch
 from torch import nn
 
 
@@ -20,13 +19,14 @@ class Wiring:
         parameters: the trainable ones by name; a tied parameter has its first name.
         names: the same by ``id``.
         images: whether a weight has four dimensions, as those of convolutions of images.
+        first: one of the parameters, trained or not: it is where the model is.
 
     """
 
     parameters: dict[str, nn.Parameter]
     names: dict[int, str]
     images: bool
-    _first: nn.Parameter
+    first: nn.Parameter
     _joints: tuple[_Joint, ...]
 
     @classmethod
@@ -41,45 +41,43 @@ class Wiring:
             tuple(_Joint.of(module) for module in model.modules()),
         )
 
-    @property
-    def device(self) -> torch.device:
-        """Where the model is."""
-        return self._first.device
-
     def holds(self) -> bool:
         """Whether every module still has the same children and parameters, trained or not."""
-        for joint, children_then, parameters_then in self._joints:
-            module = joint()
+        for refer, child_names, child_ids, names, ids, trained in self._joints:
+            module = refer()
             if module is None:
                 return False
             children, parameters = module._modules, module._parameters
-            if len(children) != len(children_then) or len(parameters) != len(parameters_then):
+            if [*map(id, children.values())] != child_ids or [*children] != child_names:
                 return False
-            for name, child in children_then:
-                if children.get(name) is not (None if child is None else child()):
+            if parameters or ids:
+                if [*map(id, parameters.values())] != ids or [*parameters] != names:
                     return False
-            for name, parameter, trained in parameters_then:
-                if parameters.get(name) is not parameter:
-                    return False
-                if parameter is not None and parameter.requires_grad is not trained:
-                    return False
+                for parameter, then in trained:
+                    if parameter.requires_grad is not then:
+                        return False
         return True
 
 
 class _Joint(NamedTuple):
-    """One module. Modules are referred to weakly, so that no model is kept alive."""
+    """One module. Modules are referred to weakly, so that no model is kept alive.
+
+    Children are known by ``id``: each is alive, for it has a joint of its own.
+    """
 
     module: ReferenceType[nn.Module]
-    children: tuple[tuple[str, ReferenceType[nn.Module] | None], ...]
-    parameters: tuple[tuple[str, nn.Parameter | None, bool], ...]
+    child_names: list[str]
+    child_ids: list[int]
+    names: list[str]
+    ids: list[int]
+    trained: list[tuple[nn.Parameter, bool]]
 
     @classmethod
     def of(cls, module: nn.Module) -> _Joint:
-        children = ((name, None if child is None else ref(child))
-                    for name, child in module._modules.items())  # fmt: skip
-        own = ((name, p, p is not None and p.requires_grad)
-               for name, p in module._parameters.items())  # fmt: skip
-        return cls(ref(module), tuple(children), tuple(own))
+        children, parameters = module._modules, module._parameters
+        trained = [(p, p.requires_grad) for p in parameters.values() if p is not None]
+        return cls(ref(module), [*children], [*map(id, children.values())],
+                   [*parameters], [*map(id, parameters.values())], trained)  # fmt: skip
 
 
 _known: WeakKeyDictionary[nn.Module, Wiring] = WeakKeyDictionary()

@@ -109,7 +109,7 @@ class Sampled:
         own = self.capture
         for share in shares(self.draw.unit, self.draw.units, self.micro_batch):
             units = Units.of(share.unit.to(self.device), share.count, own.combine or "sum")
-            with full_precision(torch.device(self.device)):
+            with full_precision(units.unit):
                 found.append(placed(own.model, own.loss, *self._rows(share), units, axes))
         return torch.cat(found)
 

@@ -62,7 +62,7 @@ def _twice(
     trained = {n: p for n, p in model.named_parameters() if n in axes}
     losses = loss(model(inputs), targets)
     weights = torch.ones(units.count, dtype=losses.dtype, device=losses.device, requires_grad=True)
-    whole = (weights[units.unit] * units.factor.to(losses) * losses).sum()
+    whole = (weights[units.unit] * units.factor(losses) * losses).sum()
     # Its annotation leaves out the None of a parameter that is not reached.
     gradients: Any = torch.autograd.grad(
         whole, list(trained.values()), create_graph=True, allow_unused=True
@@ -100,4 +100,4 @@ def _alone(
         for row, gradient in enumerate(found[name]):
             if gradient is not None:
                 places[row] += both.flatten(1) @ gradient.flatten().to(both)
-    return units.add(places * units.factor.to(places)[:, None])
+    return units.add(places * units.factor(places[:, 0])[:, None])

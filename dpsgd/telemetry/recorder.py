@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from torch import Tensor
 
@@ -16,8 +17,7 @@ Bias: TypeAlias = Mapping[str, Mapping[str, float]]
 """By clip group, ``all`` first and then every layer: statistic to value."""
 
 
-@dataclass(frozen=True)
-class StepFacts:
+class StepFacts(NamedTuple):
     """One step as telemetry sees it: references to tensors that the step computed anyway.
 
     ``dropped`` are the positions of the units that were left out because their gradient was not
@@ -32,7 +32,7 @@ class StepFacts:
     losses: Tensor
     threshold: float
     dropped: Sequence[int] = ()
-    answers: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
+    answers: Mapping[str, Tensor] = MappingProxyType({})
 
 
 class Recorder(Protocol):

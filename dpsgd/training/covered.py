@@ -68,13 +68,18 @@ def _filled(values: Tensor, scales: Sequence[float], lowest: float = -float("inf
     """Return Σ over the columns of ``values`` ``[units, columns]`` of (largest |value| / scale)²;
     NaN if one is not a number or not above ``lowest``, or a scale is not above 0.
     """
-    extremes: list[tuple[float, float]]
-    if values.shape[1] == 1:
-        low, high = torch.aminmax(values)
-        extremes = [(float(low), float(high))]
-    else:
-        low, high = torch.aminmax(values, dim=0)
-        extremes = list(zip(low.tolist(), high.tolist(), strict=True))
+    columns = values.shape[1]
+    low, high = torch.aminmax(values)
+    filled = _sum_of_parts([(float(low), float(high))] * columns, scales, lowest)
+    if columns == 1 or filled <= 1 + SLACK:  # the extremes of all columns will do, and are cheaper
+        return filled
+    lows, highs = torch.aminmax(values, dim=0)
+    return _sum_of_parts(list(zip(lows.tolist(), highs.tolist(), strict=True)), scales, lowest)
+
+
+def _sum_of_parts(
+    extremes: Sequence[tuple[float, float]], scales: Sequence[float], lowest: float
+) -> float:
     if len(extremes) != len(scales):
         return float("nan")
     filled = 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 
 import torch
@@ -128,6 +128,10 @@ class Trainer:
         fixed.check(self.model)
         return state
 
+    @cached_property
+    def _shipped(self) -> bool:
+        return is_shipped(self.rule)
+
     def _apart(self, draw: Draw) -> tuple[Draw, Tensor]:
         """Return the draw of the data's units that are there, and the numbers of the canaries drawn
         with them.
@@ -176,7 +180,7 @@ class Trainer:
                 generator=self.streams.source("noise", step, self.device),
                 non_finite=self.engine.non_finite, raw=raw,
                 check_apart=self.stops_on_rows
-                and (is_checked(step) or not is_shipped(self.rule)),
+                and (is_checked(step) or not self._shipped),
             )  # fmt: skip
         except NonFiniteError as error:
             position = int(members[error.positions[0]])

@@ -15,12 +15,13 @@ def cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
     the mean over the row's own tokens, those that are not ``IGNORED``, and 0 for a row without any.
     Raises ValueError for other shapes.
     """
-    if outputs.dim() not in (2, 3) or outputs.shape[:-1] != targets.shape:
+    dimensions = outputs.dim()
+    if dimensions not in (2, 3) or outputs.shape[:-1] != targets.shape:
         raise ValueError(
             f"outputs {tuple(outputs.shape)} do not fit targets {tuple(targets.shape)}: needs "
             "[n, C] with [n], or [n, T, C] with [n, T]"
         )
-    if outputs.dim() == 2:
+    if dimensions == 2:
         return functional.cross_entropy(outputs, targets, reduction="none")
     each = functional.cross_entropy(
         outputs.flatten(0, 1), targets.flatten(), reduction="none", ignore_index=IGNORED

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,8 +21,7 @@ from dpsgd.training.sums import SAFETY, NonFinite, NonFiniteError, unit_sums
 __all__ = ["SAFETY", "NonFiniteError", "Step", "private_step"]
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """What one step computed. ``mean``, ``noise`` and the noised ``answer`` ``[k]`` of the rule's
     queries are already divided by ``expected_units``.
 

@@ -80,7 +80,8 @@ def alone(model, loss, inputs, targets, groups, units):
         own = {name: torch.zeros_like(value) for name, value in like.items()}
         if len(rows):
             losses = loss(model(take(inputs, rows)), targets[rows])
-            factor = torch.ones(1) if units is None else units.factor[rows]
+            whole = losses.new_ones(1 if units is None else len(units.unit))
+            factor = whole if units is None else units.factor(whole)[rows]
             value = (losses * factor.to(losses)).sum()
             if value.requires_grad:
                 found = torch.autograd.grad(value, list(parameters.values()), allow_unused=True)

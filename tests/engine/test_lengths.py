@@ -30,8 +30,16 @@ def _layers(widths, sizes, offset):
     return factors
 
 
+def _norms(factors):
+    """The columns of ``outer_norms`` in the order of ``_layers``: a layer's weight, its bias."""
+    pairs = factors[::2]
+    found = outer_norms(pairs)
+    biases, weights = found.chunk(2, dim=1)
+    return torch.stack([weights, biases], dim=2).flatten(1)
+
+
 def _is_never_below(factors):
-    found, exact = outer_norms(factors), _exact(factors)
+    found, exact = _norms(factors), _exact(factors)
     assert (found.double() >= exact).all()
     total = torch.linalg.vector_norm(found, dim=1)
     assert torch.isfinite(total).all()
@@ -74,15 +82,16 @@ def test_what_is_not_finite_stays_so_and_touches_no_other_row(bad):
     factors = _layers([(64, 10), (128, 64)], [(1.0, 1.0), (1.0, 1.0)], 0.0)
     right = _exact(factors)
     factors[0][1][3, 7] = bad
-    found = outer_norms(factors)
+    found = _norms(factors)
     assert not torch.isfinite(found[3, 0])
     others = [row for row in range(ROWS) if row != 3]
     torch.testing.assert_close(found[others].double(), right[others], rtol=2e-5, atol=0.0)
 
 
 def test_float64_is_taken_as_it_comes():
-    factors = [tuple(m.double() for m in f) for f in _layers([(9, 5)], [(1.0, 0.0)], 0.0)]
-    found = outer_norms(factors)
+    layers = _layers([(9, 5)], [(1.0, 0.0)], 0.0)
+    factors = [tuple(m.double() for m in factor) for factor in layers]
+    found = _norms(factors)
     assert found.dtype == torch.float64
     assert (found == 0).all()
 
@@ -101,12 +110,19 @@ def test_a_models_norms_are_not_below_those_of_its_kept_factors(granularity, off
     found = fast().capture(
         model, lambda o, _: o.square().sum(1), x, torch.zeros(ROWS), groups, None
     )
-    pieces = found.captured.together.pieces
     exact = {}
-    for name, piece in pieces.items():
-        parts = (piece.value,) if hasattr(piece, "value") else (piece.a, piece.g)
-        exact[name] = _exact([parts])[:, 0]
+    for layer in found.captured.together.layers:
+        exact[layer.weight] = _exact([(layer.a, layer.g)])[:, 0]
+        exact[layer.bias] = _exact([(layer.g,)])[:, 0]
     right = torch.stack(
         [torch.stack([exact[n] for n in names]).norm(dim=0) for names in groups.parameters], dim=1
     )
     assert (found.norms().double() >= right).all()
+
+
+def test_matrices_without_a_partner_stand_behind_the_layers():
+    torch.manual_seed(0)
+    g, a, alone = _matrix(10, 1e-3), _matrix(64, 3.0, 2.0), _matrix(SHORT + 1, 1.0)
+    found, exact = outer_norms([(g, a)], [alone]), _exact([(g,), (g, a), (alone,)])
+    assert (found.double() >= exact).all()
+    assert (found.double() <= exact * (1 + 2e-5)).all()
