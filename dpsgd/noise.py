@@ -47,19 +47,18 @@ def gaussian_noise(
     return flat
 
 
-def query_noise(like: Tensor, std: Tensor, generator: Source) -> Tensor:
+def query_noise(like: Tensor, std: Sequence[float], generator: Source) -> Tensor:
     """Draw independent N(0, std_k²) noise for the columns of ``like`` ``[k]``, on its device.
 
-    ``std`` is ``[k]``, or ``[1]`` for all columns; PrivacyError unless all are finite and > 0.
+    ``std`` has k values, or one for all columns; PrivacyError unless all are finite and > 0.
     """
-    each: list[float] = std.tolist()
-    if not all(math.isfinite(value) and value > 0 for value in each):
+    if not all(math.isfinite(value) and value > 0 for value in std):
         raise PrivacyError(
-            f"a query's noise has standard deviations from {min(each)} to {max(each)}; every one "
+            f"a query's noise has standard deviations from {min(std)} to {max(std)}; every one "
             "must be finite and > 0"
         )
     drawn = normal(generator, like.shape, like.dtype, like.device)
-    return drawn.mul_(each[0] if len(each) == 1 else std.to(like))
+    return drawn.mul_(std[0] if len(std) == 1 else drawn.new_tensor(std))
 
 
 def check_positive(what: str, values: Tensor, groups: Groups) -> list[float]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import ClassVar, Literal, TypeAlias
 
 import torch
@@ -123,12 +124,19 @@ def clip_factor(norms: Tensor, threshold: Tensor) -> Tensor:
     """Return min(1, C/n) elementwise (Abadi et al., CCS 2016, Algorithm 1): 1 where n = 0, but for
     a C below NORM_FLOOR.
     """
-    bound = threshold.to(norms)
     if threshold.dim() == 1:  # the same numbers in half the operations: C / max(n, C)
-        values: list[float] = threshold.tolist()
-        low = min(values) < NORM_FLOOR
-        return bound / torch.maximum(norms, bound.clamp(min=NORM_FLOOR) if low else bound)
-    return (bound / norms.clamp(min=NORM_FLOOR)).clamp_(max=1.0)
+        bound, least = _bounds(tuple(threshold.tolist()), norms.dtype, norms.device)
+        return bound / torch.maximum(norms, least)
+    return (threshold.to(norms) / norms.clamp(min=NORM_FLOOR)).clamp_(max=1.0)
+
+
+@lru_cache(maxsize=64)
+def _bounds(
+    thresholds: tuple[float, ...], dtype: torch.dtype, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """Return C ``[groups]``, and max(C, NORM_FLOOR)."""
+    bound = torch.tensor(thresholds, dtype=dtype, device=device)
+    return bound, bound.clamp(min=NORM_FLOOR) if min(thresholds) < NORM_FLOOR else bound
 
 
 def ratio(threshold: Tensor, denominator: Tensor, like: Tensor) -> Tensor:

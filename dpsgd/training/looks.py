@@ -67,8 +67,8 @@ class Looks:
         """Return the accuracy of ``model`` by unit, noised; ``source`` is on the CPU."""
         total = self.total(torch.from_numpy(correct(model, self.split, device)))
         if self.noise_multiplier > 0:
-            std = torch.tensor([self.noise_multiplier * SENSITIVITY], dtype=torch.float64)
-            total = total + query_noise(total, std, source)
+            std = self.noise_multiplier * SENSITIVITY
+            total = total + query_noise(total, [std], source)
         return float(total) / self.units + SENSITIVITY
 
     def total(self, answers: Tensor) -> Tensor:

@@ -97,7 +97,8 @@ def _asked(
         return NOTHING_ASKED
     total = query.sum(0, dtype=torch.float64)
     if noise_multiplier > 0:
-        total += query_noise(total, noise_multiplier * query_scale, generator)
+        std = [noise_multiplier * scale for scale in query_scale.tolist()]
+        total += query_noise(total, std, generator)
     return total.div_(expected_units)
 
 

@@ -104,7 +104,7 @@ def test_noise_and_coins_come_from_it_with_their_scale():
     noise = gaussian_noise(like, groups, [0.5, 3.0], streams().source("noise", 1))
     for name, std in (("x", 0.5), ("y", 3.0)):
         assert stats.kstest(noise[name].numpy() / std, "norm").pvalue > SAME_BY_CHANCE
-    answer = query_noise(torch.zeros(N), torch.tensor([2.0]), streams().source("noise", 2))
+    answer = query_noise(torch.zeros(N), [2.0], streams().source("noise", 2))
     assert stats.kstest(answer.double().numpy() / 2, "norm").pvalue > SAME_BY_CHANCE
     fell = len(coins(N, 0.1, streams().source("sampling", 1)))
     assert stats.binomtest(fell, N, 0.1).pvalue > SAME_BY_CHANCE
