@@ -13,6 +13,7 @@ from analysis import schema
 from analysis.effects import partners
 from analysis.findings.run_rows import RunRows, example_rows, slice_rows
 from analysis.findings.statistics import FEWEST, Estimate, over_both, over_seeds
+from analysis.footing import Footing, footings
 from analysis.lines import Family, Line, private_lines
 from analysis.membership import membership
 from analysis.slices import SliceColumn
@@ -55,6 +56,12 @@ class Outcomes:
         """Every rule and ε with the condition that did best in validation; none without one."""
         found = private_lines(self.cells.table, self.cells.named)
         return [(line, line.best) for line in found if line.best is not None]
+
+    @cached_property
+    def footings(self) -> Mapping[int, Footing]:
+        """On what footing every private condition stands."""
+        named = self.cells.named
+        return footings(self.cells.table, named.loc[named["part"] == "private", :])
 
     @cached_property
     def partners(self) -> pd.DataFrame:

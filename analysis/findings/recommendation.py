@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from analysis.findings.candidates import Candidates, candidates
+from analysis.findings.choosing_cost import choosing_cost
 from analysis.findings.phrases import at, of_line
 from analysis.interval import t_interval_of
 from analysis.lines import Family
@@ -38,16 +40,24 @@ def recommendation(cells: Family, runs: Path | None) -> list[str]:
     measures = _tail_name(cells)
     if measures is None:
         return ["No rule is recommended: the cells have no accuracy of a tail on validation."]
-    choices = _choices(cells, measures)
+    found = candidates(cells)
+    if not found.lines:
+        return [
+            f"No rule is recommended: every private run was audited ({found.audited} in all),"
+            " trained with records that an audit made up or left out, and none is to be released."
+            " Train the same without audit to choose."
+        ]
+    choices = _choices(cells, found, measures)
     if not choices:
         return ["No rule is recommended: no private cell has both scores on validation."]
     front = _front(choices)
     best = max(front, key=lambda one: one.total)
     return [
-        _chosen(cells, best, measures),
+        _chosen(cells, found.epsilon, best, measures),
         _reasons(cells, choices, front, best, measures),
         *_doubt(cells, choices, best, measures),
-        _cost(cells, runs),
+        *filter(None, [found.left_out]),
+        choosing_cost(cells, found, runs),
     ]
 
 
@@ -81,13 +91,13 @@ def _of(cells: Family, name: str, split: str, keys: tuple[str, ...]) -> np.ndarr
     return scores.reindex(list(keys)).to_numpy(float)
 
 
-def _choices(cells: Family, tail: str) -> list[Choice]:
+def _choices(cells: Family, among: Candidates, tail: str) -> list[Choice]:
     scores = [_scores(cells, name, _VALIDATION) for name in ("macro_accuracy", tail)]
     if any(own is None for own in scores):
         return []
     runs = cells.named.groupby("condition")["run_key"].agg(list).to_dict()
     found: list[Choice] = []
-    for line in cells.lines:
+    for line in among.lines:
         for condition in line.conditions:
             keys = tuple(runs[condition])
             both = [t_interval_of(own.reindex(list(keys)).to_numpy(float))[0]
@@ -111,9 +121,9 @@ def _front(choices: list[Choice]) -> list[Choice]:
     ]
 
 
-def _chosen(cells: Family, best: Choice, tail: str) -> str:
-    baseline = [chosen.condition for chosen in cells.baselines()[:1]]
-    keys = tuple(cells.keys(baseline)) if baseline else ()
+def _chosen(cells: Family, epsilon: float, best: Choice, tail: str) -> str:
+    own = cells.table["run_key"].isin(list(best.runs))
+    keys = tuple(cells.table.loc[own, "baseline_key"].dropna().unique())
     reference = [t_interval_of(_of(cells, name, "test", keys))[0]
                  for name in ("macro_accuracy", tail)]  # fmt: skip
     beside = ""
@@ -122,7 +132,7 @@ def _chosen(cells: Family, best: Choice, tail: str) -> str:
     mean, rare = (_with_interval(_of(cells, name, "test", best.runs))
                   for name in ("macro_accuracy", tail))  # fmt: skip
     return (
-        f"{at(cells.epsilon)}, validation favours {best.name}: on the test split it reaches"
+        f"{at(epsilon)}, validation favours {best.name}: on the test split it reaches"
         f" mean accuracy over classes {mean} and {_TOLD[tail]} {rare}"
         f" ({counted(len(best.runs), 'seed')}{beside})."
     )
@@ -175,29 +185,6 @@ def _doubt(cells: Family, choices: list[Choice], best: Choice, tail: str) -> lis
         f"Next by that sum is {others[0].name}, {told} behind on validation (paired over seeds,"
         f" 95 % by Student's t, not corrected for having chosen): the choice {sure}."
     ]
-
-
-def _cost(cells: Family, runs: Path | None) -> str:
-    private = list(cells.named["part"]).count("private")
-    column = "config.data.holdout"
-    holdout = set(cells.table[column].dropna()) if column in cells.table else set()
-    if holdout == {"public"}:
-        split = "the validation split is declared public, so that reading its scores costs no ε"
-    elif holdout == {"private"}:
-        split = (
-            "the validation split is private, and its raw scores are outside ε: decide by noised"
-            " looks (decide=validation) if it has to be protected"
-        )
-    else:
-        split = "whether the validation split is public is not stated (data.holdout)"
-    folder = "runs" if runs is None else str(runs)
-    return (
-        f"What choosing costs: {split}; but the choice was made by looking at"
-        f" {counted(private, 'private run')}, all trained on the private data, and each ε covers"
-        " one run only. Releasing the best alone costs as much as releasing all of them; the total"
-        f" is what `python -m dpsgd.ledger compose {folder}` says, and runs without noise among"
-        " them make it ∞. Settings chosen on other, public data cost nothing."
-    )
 
 
 def _with_interval(values: np.ndarray) -> str:

@@ -22,7 +22,7 @@ def rules(source: Outcomes) -> list[Finding]:
     """Return every pair of rules at one ε on every slice, each at its best C by validation.
 
     Pairs of runs are of the same seed: initial weights and test examples are shared, batches and
-    noise are not.
+    noise are not. Rules on another footing (``footing``) are no rivals.
     """
     found: list[Finding] = []
     by_epsilon: dict[float, list[tuple[Line, int]]] = defaultdict(list)
@@ -30,6 +30,8 @@ def rules(source: Outcomes) -> list[Finding]:
         by_epsilon[line.epsilon].append((line, best))
     for epsilon, lines in by_epsilon.items():
         for (one, first), (two, second) in combinations(lines, 2):
+            if source.footings[first] != source.footings[second]:
+                continue
             runs = _runs(source, first, second)
             names = (of_line(one, first), of_line(two, second))
             for column in source.slices:
@@ -49,6 +51,8 @@ def thresholds(source: Outcomes) -> list[Finding]:
         if len(places) < 2:
             continue
         small, large = line.conditions[places[0]], line.conditions[places[-1]]
+        if source.footings[small] != source.footings[large]:
+            continue
         runs = _runs(source, large, small)
         names = (of_line(line, large), f"C = {line.norm(small):g}")
         more = _scale(source, runs["one"])
