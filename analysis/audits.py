@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -149,7 +149,7 @@ def _lines(cells: Family, keys: set[str]) -> list[Line]:
     shared = set.intersection(*settings) if settings else set()
     for line in private_lines(cells.table, own):
         words = tuple(word for word in line.settings if word not in shared)
-        told.append(Line(line.rule, words, line.epsilon, line.conditions, line.norms, line.best))
+        told.append(replace(line, settings=words))
     return told
 
 

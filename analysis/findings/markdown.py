@@ -10,6 +10,7 @@ from analysis.findings.evidence import COLUMNS
 from analysis.findings.model import KINDS, Finding
 from analysis.findings.statistics import LEVEL, flip_seeds
 from analysis.lettering import one_line
+from analysis.lines import ENOUGH
 
 _UNSAFE = re.compile(r"([\\*_~$|<>#!]|`)")
 
@@ -76,9 +77,9 @@ def method(tests: int, seeds: int) -> list[str]:
         f" {smallest:.2g}; with {tests} tests it could reach a claim from {flip_seeds(tests)} seeds"
         " on. The t test takes the differences between seeds to be normal, as means over many"
         " examples nearly are; with under ten seeds nothing in the data can check that.",
-        "- **C** of each rule is the one with the best mean validation accuracy; all values are of"
-        " the test split. The runs that chose C are also the ones that are tested, on other"
-        " examples: a rule with more values of C had more chances to be lucky in its seeds.",
+        f"- **C** of each rule is the one with the best mean validation accuracy of those with"
+        f" {ENOUGH} seeds or more, if any has as many; all values are of the test split. The runs"
+        " that chose C are also the ones that are tested, on other examples: a rule with more values of C had more chances to be lucky in its seeds.",
         f"- Every test, claimed or not, is a row of `findings.csv` ({', '.join(COLUMNS)}).",
     ]
 

@@ -12,7 +12,7 @@ from analysis.findings.candidates import Candidates, candidates
 from analysis.findings.choosing_cost import choosing_cost
 from analysis.findings.phrases import at, of_line
 from analysis.interval import t_interval_of
-from analysis.lines import Family
+from analysis.lines import ENOUGH, Family, with_enough
 from analysis.measures import overall, rare_recall
 from analysis.wording import counted
 
@@ -21,11 +21,15 @@ _VALIDATION = "validation"
 
 @dataclass(frozen=True)
 class Choice:
-    """A rule and C on the front: its runs, and what they reach on validation, mean and tail."""
+    """A rule and C: its runs, what they reach on validation, mean and tail, and over how many
+    seeds; ``by_accuracy`` is the same rule at the C that validation accuracy alone chooses.
+    """
 
     name: str
     runs: tuple[str, ...]
     scores: tuple[float, float]
+    seeds: int
+    by_accuracy: str
 
     @property
     def total(self) -> float:
@@ -50,11 +54,14 @@ def recommendation(cells: Family, runs: Path | None) -> list[str]:
     choices = _choices(cells, found, measures)
     if not choices:
         return ["No rule is recommended: no private cell has both scores on validation."]
+    every, seeds = choices, dict(enumerate(one.seeds for one in choices))
+    choices = [every[place] for place in with_enough(list(seeds), seeds)]
     front = _front(choices)
     best = max(front, key=lambda one: one.total)
     return [
         _chosen(cells, found.epsilon, best, measures),
         _reasons(cells, choices, front, best, measures),
+        _criterion(best, len(every) - len(choices)),
         *_doubt(cells, choices, best, measures),
         *filter(None, [found.left_out]),
         choosing_cost(cells, found, runs),
@@ -92,18 +99,21 @@ def _of(cells: Family, name: str, split: str, keys: tuple[str, ...]) -> np.ndarr
 
 
 def _choices(cells: Family, among: Candidates, tail: str) -> list[Choice]:
+    """Return every rule and C that has both scores."""
     scores = [_scores(cells, name, _VALIDATION) for name in ("macro_accuracy", tail)]
     if any(own is None for own in scores):
         return []
     runs = cells.named.groupby("condition")["run_key"].agg(list).to_dict()
     found: list[Choice] = []
     for line in among.lines:
+        alone = "" if line.best is None else of_line(line, line.best)
         for condition in line.conditions:
             keys = tuple(runs[condition])
-            both = [t_interval_of(own.reindex(list(keys)).to_numpy(float))[0]
-                    for own in scores if own is not None]  # fmt: skip
-            if np.isfinite(both).all():
-                found.append(Choice(of_line(line, condition), keys, (both[0], both[1])))
+            both = [own.reindex(list(keys)).to_numpy(float) for own in scores if own is not None]
+            seeds = int(np.isfinite(both).all(axis=0).sum())
+            means = (t_interval_of(both[0])[0], t_interval_of(both[1])[0])
+            if seeds:
+                found.append(Choice(of_line(line, condition), keys, means, seeds, alone))
     return found
 
 
@@ -155,6 +165,27 @@ def _reasons(
         for one in others
     )
     return f"{words} Also on the front, better in one of the two: {told}."
+
+
+def _criterion(best: Choice, passed_over: int) -> str:
+    """Return by what else C is chosen elsewhere, and how many pairs had too few seeds."""
+    if not best.by_accuracy:
+        other = "here no cell has one"
+    elif best.by_accuracy == best.name:
+        other = f"that is {best.name}, too"
+    else:
+        other = f"that is {best.by_accuracy}"
+    told = (
+        "The tests above and the figures take C by validation accuracy alone, over all examples"
+        f" alike: of this rule {other}."
+    )
+    if passed_over:
+        told += (
+            f" {counted(passed_over, 'pair')} with 1 seed"
+            f" {'was' if passed_over == 1 else 'were'} passed over, as others have"
+            f" {ENOUGH} or more."
+        )
+    return told
 
 
 def _doubt(cells: Family, choices: list[Choice], best: Choice, tail: str) -> list[str]:

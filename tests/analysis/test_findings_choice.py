@@ -94,3 +94,48 @@ def test_the_command_names_the_folder_only_where_all_of_it_can_be_added_up(tmp_p
     named = {key for word in words[3:] for key in [p.name for p in runs.iterdir()]
              if key.startswith(word)}  # fmt: skip
     assert named == {*private, "unfinished"}
+
+
+def test_one_lucky_seed_chooses_no_threshold_and_silences_no_rule(tmp_path):
+    cells = [*sweep(["flat", "per_layer"], [0.1, 1.0], 3), scored(cell("flat", 5.0, 0), 0.99)]
+    table = table_of(tmp_path, *cells)
+    (flat,) = [line for line in family(table).lines if line.rule == "flat"]
+    assert flat.norm(flat.best or 0) in (0.1, 1.0)
+    said = write_findings(table, None, tmp_path, []).sentences
+    assert not any("C = 5" in sentence for sentence in said if "favours" in sentence)
+    assert any("1 pair with 1 seed was passed over" in sentence for sentence in said)
+    text = (tmp_path / "findings.md").read_text(encoding="utf-8")
+    assert "Passed over in choosing the best C, with 1 seed" in text
+    assert "flat at C = 5" in text
+    tests = findings(family(table), table.iloc[:0].reindex(columns=NO_PREDICTIONS))
+    assert {test.effect.seeds for test in tests if test.kind in ("rule", "erasure")} == {3}
+
+
+def test_a_rule_with_one_seed_only_is_named_where_others_have_more(tmp_path):
+    cells = [*sweep(["flat"], [0.1, 1.0], 3), cell("per_layer", 1.0, 0), cell("psac", 1.0, 0)]
+    write_findings(table_of(tmp_path, *cells), None, tmp_path, [])
+    text = (tmp_path / "findings.md").read_text(encoding="utf-8").replace("\\", "")
+    assert (
+        "Not tested, with 1 seed at every C, where a test needs 2: per_layer at ε = 3; psac" in text
+    )
+
+
+def test_with_one_seed_each_the_best_is_still_the_best(tmp_path):
+    one = [scored(cell("flat", norm, 0), score) for norm, score in ((0.1, 0.5), (1.0, 0.9))]
+    (line,) = family(table_of(tmp_path, *one)).lines
+    assert (line.norm(line.best or 0), line.passed_over) == (1.0, ())
+
+
+@pytest.mark.parametrize(("accuracy", "told"), [(0.9, "that is flat at C = 0.1"), (0.1, ", too")])
+def test_where_mean_and_tail_choose_another_threshold_than_accuracy_it_is_said(
+    tmp_path, accuracy, told
+):
+    cells = sweep(["flat"], [0.1, 1.0], 2)
+    for content in cells:
+        small = content["clip_norm"] == 0.1
+        scored(content, 0.3 if small else 0.6)
+        set_value(content, {"split": "validation", "metric": "accuracy", "slice": "all"},
+                  accuracy if small else 0.5, 1000)  # fmt: skip
+    said = write_findings(table_of(tmp_path, *cells), None, tmp_path, []).sentences
+    assert any("favours flat at C = 1:" in sentence for sentence in said)
+    assert any("by validation accuracy alone" in one and told in one for one in said)
