@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import schema
+from analysis.interval import range_of
 from analysis.lines import Family, Line, private_lines
 from analysis.measures import over_conditions
 from analysis.slices import SliceColumn
@@ -78,7 +79,7 @@ class Audits:
         """Return mean, sd, seeds, lo and hi over the seeds of every condition, for one slice."""
         rows = self._of(column)
         values = pd.Series(rows["value"].to_numpy(float), index=list(rows["run_key"]))
-        return over_conditions(values, self.cells.named)
+        return over_conditions(values, self.cells.named, range_of(self.metric))
 
     def n(self, column: SliceColumn, conditions: Sequence[int] = ()) -> int:
         """Return how many records carry a slice's value, the mean over runs: all of them, or those

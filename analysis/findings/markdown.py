@@ -59,7 +59,8 @@ def method(tests: int, seeds: int) -> list[str]:
         f" of the claims at most about {100 * LEVEL:.0f} % are expected to be false."
         f" Where nothing is true, the chance of any claim is {100 * LEVEL:.0f} %. The procedure"
         " asks that tests be independent or positively dependent; these share runs."
-        " Intervals are 95 % each and not corrected.",
+        " Intervals are 95 % each, not corrected, and cut to what can be: a share to 0 to 1, a"
+        " difference of two to −1 to 1.",
         "- **Whom a claim is about.** Where `predictions.parquet` is there: other seeds *and* other"
         " test examples of the slice, for the same training data. The variance is that of the means"
         " of seeds plus that of the means of examples, both paired: runs of one seed share initial"
@@ -79,7 +80,8 @@ def method(tests: int, seeds: int) -> list[str]:
         " examples nearly are; with under ten seeds nothing in the data can check that.",
         f"- **C** of each rule is the one with the best mean validation accuracy of those with"
         f" {ENOUGH} seeds or more, if any has as many; all values are of the test split. The runs"
-        " that chose C are also the ones that are tested, on other examples: a rule with more values of C had more chances to be lucky in its seeds.",
+        " that chose C are also the ones that are tested, on other examples: a rule with more"
+        " values of C had more chances to be lucky in its seeds.",
         f"- Every test, claimed or not, is a row of `findings.csv` ({', '.join(COLUMNS)}).",
     ]
 

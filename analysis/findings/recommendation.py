@@ -11,12 +11,14 @@ import pandas as pd
 from analysis.findings.candidates import Candidates, candidates
 from analysis.findings.choosing_cost import choosing_cost
 from analysis.findings.phrases import at, of_line
-from analysis.interval import t_interval_of
+from analysis.interval import SHARE, t_interval_of
 from analysis.lines import ENOUGH, Family, with_enough
 from analysis.measures import overall, rare_recall
 from analysis.wording import counted
 
 _VALIDATION = "validation"
+_OF_SUMS = (-2.0, 2.0)
+"""What two sums of two shares can differ by."""
 
 
 @dataclass(frozen=True)
@@ -203,7 +205,7 @@ def _doubt(cells: Family, choices: list[Choice], best: Choice, tail: str) -> lis
         for one in (best, others[0])
     ]
     seeds = (sums[0] - sums[1]).dropna().to_numpy(float)
-    mean, low, high = t_interval_of(seeds)
+    mean, low, high = t_interval_of(seeds, _OF_SUMS)
     if not np.isfinite(low):
         return [f"One seed cannot tell it from the next, {others[0].name}: train more."]
     told = f"{100 * mean:.0f} points [{100 * low:.0f}, {100 * high:.0f}]".replace("-", "−")
@@ -219,7 +221,7 @@ def _doubt(cells: Family, choices: list[Choice], best: Choice, tail: str) -> lis
 
 
 def _with_interval(values: np.ndarray) -> str:
-    mean, low, high = t_interval_of(values)
+    mean, low, high = t_interval_of(values, SHARE)
     if not np.isfinite(mean):
         return "no value"
     return f"{mean:.2f}" + (f" [{low:.2f}, {high:.2f}]" if np.isfinite(low) else "")
