@@ -7,10 +7,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import cast
 
 import pandas as pd
 
 from analysis.conditions import conditions
+from analysis.idle import norm_is_idle
 from analysis.slices import SliceColumn, slice_columns
 from analysis.table import over_seeds
 
@@ -30,7 +32,8 @@ class Line:
     ``best`` is the condition with the highest mean validation accuracy among those with ``ENOUGH``
     seeds (without any, among all), None if none has a value. ``score`` is its accuracy, NaN
     without. ``passed_over`` are those with too few seeds, where others have enough. ``settings``
-    are those that tell the line from others of its rule.
+    are those that tell the line from others of its rule. ``idle``: C does nothing (``idle.py``);
+    the best is then the smallest C of those with the most seeds, as none may win by luck.
     """
 
     rule: str
@@ -41,6 +44,7 @@ class Line:
     best: int | None
     score: float = math.nan
     passed_over: tuple[int, ...] = ()
+    idle: bool = False
 
     @property
     def name(self) -> str:
@@ -54,6 +58,8 @@ class Line:
     def titled(self, condition: int) -> str:
         """Return rule, settings and threshold."""
         norm = self.norm(condition)
+        if self.idle:
+            return f"{self.name}, any C"
         return self.name if math.isnan(norm) else f"{self.name}, C = {norm:g}"
 
 
@@ -62,6 +68,7 @@ def private_lines(table: pd.DataFrame, named: pd.DataFrame) -> list[Line]:
     of_row = named.drop_duplicates("condition").set_index("condition")
     private = of_row.loc[of_row["part"] == "private"]
     scores, seeds = _scores(table, named)
+    runs = named[["run_key", "condition"]].merge(table.drop_duplicates("run_key"), on="run_key")
     found: dict[tuple[object, ...], list[int]] = {}
     for condition, row in private.iterrows():
         found.setdefault((row["rule"], row["settings"], row["shown_epsilon"]), []).append(condition)  # pyright: ignore[reportArgumentType]
@@ -69,11 +76,14 @@ def private_lines(table: pd.DataFrame, named: pd.DataFrame) -> list[Line]:
     for (rule, settings, epsilon), members in found.items():
         rated = [condition for condition in members if not math.isnan(scores.get(condition, _NAN))]
         enough = with_enough(rated, seeds)
-        best = max(enough, key=scores.__getitem__) if enough else None
+        idle = norm_is_idle(runs.loc[runs["condition"].isin(members), :])
+        best = max(enough, key=(seeds if idle else scores).__getitem__) if enough else None
         norms = tuple(float(of_row["clip_norm"][condition]) for condition in members)  # pyright: ignore[reportArgumentType]
         rating = _NAN if best is None else scores[best]
         few = tuple(condition for condition in rated if condition not in enough)
-        lines.append(Line(str(rule), settings, epsilon, tuple(members), norms, best, rating, few))  # pyright: ignore[reportArgumentType]
+        own, at = cast("tuple[tuple[str, ...], float]", (settings, epsilon))
+        every = tuple(members)
+        lines.append(Line(str(rule), own, at, every, norms, best, rating, few, idle))
     return _told_apart(lines)
 
 

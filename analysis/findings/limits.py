@@ -18,7 +18,7 @@ def limits(cells: Family, tests: Sequence[Finding]) -> list[str]:
     """Return sentences: no tests at all, slices too small, and the largest effect of each kind
     among those that are not claimed, with the seeds that would tell it from 0.
     """
-    found = [*_few(cells, tests), *_too_few_seeds(cells), *_small(cells)]
+    found = [*_few(cells, tests), *_too_few_seeds(cells), *_idle(cells), *_small(cells)]
     tested = [test for test in tests if test.effect.p == test.effect.p]
     for kind in KINDS:
         own = [test for test in tested if test.kind == kind and not test.claimed]
@@ -62,6 +62,7 @@ def _too_few_seeds(cells: Family) -> list[str]:
     passed = [
         f"{of_line(line, condition)}, {epsilon_text(line.epsilon)}"
         for line in lines
+        if not line.idle
         for condition in line.passed_over
     ]
     if passed:
@@ -70,6 +71,19 @@ def _too_few_seeds(cells: Family) -> list[str]:
             f" {_listed(passed)}."
         )
     return found
+
+
+def _idle(cells: Family) -> list[str]:
+    """Return of which rules no C was chosen or compared, as it does nothing."""
+    lines = private_lines(cells.table, cells.named)
+    named = dict.fromkeys(line.rule for line in lines if line.idle and len(line.norms) > 1)
+    if not named:
+        return []
+    return [
+        f"Not compared, the values of C of {', '.join(named)}: the weights are in proportion to C,"
+        " and lr_scale=by_norm divides by C, so that C does nothing and its values are the same"
+        " runs with other noise."
+    ]
 
 
 def _listed(names: Sequence[str]) -> str:

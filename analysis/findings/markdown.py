@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from analysis.findings.evidence import COLUMNS
 from analysis.findings.model import KINDS, Finding
 from analysis.findings.statistics import LEVEL, flip_seeds
+from analysis.idle import IN_PROPORTION
 from analysis.lettering import one_line
 from analysis.lines import ENOUGH
 
@@ -81,7 +82,9 @@ def method(tests: int, seeds: int) -> list[str]:
         f"- **C** of each rule is the one with the best mean validation accuracy of those with"
         f" {ENOUGH} seeds or more, if any has as many; all values are of the test split. The runs"
         " that chose C are also the ones that are tested, on other examples: a rule with more"
-        " values of C had more chances to be lucky in its seeds.",
+        " values of C had more chances to be lucky in its seeds. Where C does nothing"
+        f" ({', '.join(IN_PROPORTION)} with lr_scale=by_norm) the tests take the smallest of those"
+        " with the most seeds, whatever its result, and the recommendation all of them together.",
         f"- Every test, claimed or not, is a row of `findings.csv` ({', '.join(COLUMNS)}).",
     ]
 

@@ -24,8 +24,10 @@ def of_slice(column: SliceColumn) -> str:
 
 
 def of_line(line: Line, condition: int) -> str:
-    """Return rule, settings and C."""
+    """Return rule, settings and C, or that any C is the same."""
     norm = line.norm(condition)
+    if line.idle:
+        return f"{line.name} (any C)"
     return line.name if math.isnan(norm) else f"{line.name} at C = {norm:g}"
 
 

@@ -2,48 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
-from analysis.findings.candidates import Candidates, candidates
+from analysis.findings.candidates import candidates
+from analysis.findings.choices import VALIDATION, Choice, choices_of, front_of, tail_of, values_of
 from analysis.findings.choosing_cost import choosing_cost
-from analysis.findings.phrases import at, of_line
+from analysis.findings.phrases import at
 from analysis.interval import SHARE, t_interval_of
 from analysis.lines import ENOUGH, Family, with_enough
-from analysis.measures import overall, rare_recall
 from analysis.wording import counted
 
-_VALIDATION = "validation"
 _OF_SUMS = (-2.0, 2.0)
 """What two sums of two shares can differ by."""
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A rule and C: its runs, what they reach on validation, mean and tail, and over how many
-    seeds; ``by_accuracy`` is the same rule at the C that validation accuracy alone chooses.
-    """
-
-    name: str
-    runs: tuple[str, ...]
-    scores: tuple[float, float]
-    seeds: int
-    by_accuracy: str
-
-    @property
-    def total(self) -> float:
-        """Mean and tail together: what is chosen by."""
-        return sum(self.scores)
 
 
 def recommendation(cells: Family, runs: Path | None) -> list[str]:
     """Return sentences: what to choose and why, how sure that is, and what choosing cost in ε."""
     if not cells.lines:
         return ["No rule is recommended: no private cell is finished."]
-    measures = _tail_name(cells)
+    measures = tail_of(cells)
     if measures is None:
         return ["No rule is recommended: the cells have no accuracy of a tail on validation."]
     found = candidates(cells)
@@ -53,12 +33,12 @@ def recommendation(cells: Family, runs: Path | None) -> list[str]:
             " trained with records that an audit made up or left out, and none is to be released."
             " Train the same without audit to choose."
         ]
-    choices = _choices(cells, found, measures)
+    choices = choices_of(cells, found.lines, measures)
     if not choices:
         return ["No rule is recommended: no private cell has both scores on validation."]
     every, seeds = choices, dict(enumerate(one.seeds for one in choices))
     choices = [every[place] for place in with_enough(list(seeds), seeds)]
-    front = _front(choices)
+    front = front_of(choices)
     best = max(front, key=lambda one: one.total)
     return [
         _chosen(cells, found.epsilon, best, measures),
@@ -70,14 +50,6 @@ def recommendation(cells: Family, runs: Path | None) -> list[str]:
     ]
 
 
-def _tail_name(cells: Family) -> str | None:
-    """Return what stands for the tail: the band, else recall on rare labels, else the worst."""
-    for name in ("tail_band", "rare", "tail_worst"):
-        if _scores(cells, name, _VALIDATION) is not None:
-            return name
-    return None
-
-
 _TOLD = {
     "tail_band": "accuracy of the tail",
     "rare": "recall on rare labels",
@@ -85,68 +57,21 @@ _TOLD = {
 }
 
 
-def _scores(cells: Family, name: str, split: str) -> pd.Series | None:
-    if name == "rare":
-        found = rare_recall(cells.table, cells.columns, split)
-    else:
-        found = overall(cells.table, name, name, split)
-    return None if found is None else found.values
-
-
-def _of(cells: Family, name: str, split: str, keys: tuple[str, ...]) -> np.ndarray:
-    scores = _scores(cells, name, split)
-    if scores is None:
-        return np.full(len(keys), np.nan)
-    return scores.reindex(list(keys)).to_numpy(float)
-
-
-def _choices(cells: Family, among: Candidates, tail: str) -> list[Choice]:
-    """Return every rule and C that has both scores."""
-    scores = [_scores(cells, name, _VALIDATION) for name in ("macro_accuracy", tail)]
-    if any(own is None for own in scores):
-        return []
-    runs = cells.named.groupby("condition")["run_key"].agg(list).to_dict()
-    found: list[Choice] = []
-    for line in among.lines:
-        alone = "" if line.best is None else of_line(line, line.best)
-        for condition in line.conditions:
-            keys = tuple(runs[condition])
-            both = [own.reindex(list(keys)).to_numpy(float) for own in scores if own is not None]
-            seeds = int(np.isfinite(both).all(axis=0).sum())
-            means = (t_interval_of(both[0])[0], t_interval_of(both[1])[0])
-            if seeds:
-                found.append(Choice(of_line(line, condition), keys, means, seeds, alone))
-    return found
-
-
-def _front(choices: list[Choice]) -> list[Choice]:
-    """Return those that no other exceeds in one score without falling behind in the other."""
-    return [
-        one
-        for one in choices
-        if not any(
-            other.scores[0] >= one.scores[0]
-            and other.scores[1] >= one.scores[1]
-            and other.scores != one.scores
-            for other in choices
-        )
-    ]
-
-
 def _chosen(cells: Family, epsilon: float, best: Choice, tail: str) -> str:
     own = cells.table["run_key"].isin(list(best.runs))
     keys = tuple(cells.table.loc[own, "baseline_key"].dropna().unique())
-    reference = [t_interval_of(_of(cells, name, "test", keys))[0]
+    reference = [_mean_of(cells, name, keys)
                  for name in ("macro_accuracy", tail)]  # fmt: skip
     beside = ""
     if np.isfinite(reference).all():
         beside = f"; without privacy {reference[0]:.2f} and {reference[1]:.2f}"
-    mean, rare = (_with_interval(_of(cells, name, "test", best.runs))
+    mean, rare = (_with_interval(values_of(cells, name, "test", best.runs).to_numpy(float))
                   for name in ("macro_accuracy", tail))  # fmt: skip
+    runs = f"{len(best.runs)} runs, " if len(best.runs) > best.seeds else ""
     return (
         f"{at(epsilon)}, validation favours {best.name}: on the test split it reaches"
         f" mean accuracy over classes {mean} and {_TOLD[tail]} {rare}"
-        f" ({counted(len(best.runs), 'seed')}{beside})."
+        f" ({runs}{counted(best.seeds, 'seed')}{beside})."
     )
 
 
@@ -195,13 +120,9 @@ def _doubt(cells: Family, choices: list[Choice], best: Choice, tail: str) -> lis
     others = sorted((one for one in choices if one is not best), key=lambda one: -one.total)
     if not others:
         return []
-    named = cells.named.set_index("run_key")["replicate"]
     sums = [
-        pd.Series(
-            _of(cells, "macro_accuracy", _VALIDATION, one.runs)
-            + _of(cells, tail, _VALIDATION, one.runs),
-            index=[str(named[key]) for key in one.runs],
-        )
+        values_of(cells, "macro_accuracy", VALIDATION, one.runs)
+        + values_of(cells, tail, VALIDATION, one.runs)
         for one in (best, others[0])
     ]
     seeds = (sums[0] - sums[1]).dropna().to_numpy(float)
@@ -227,6 +148,10 @@ def _with_interval(values: np.ndarray) -> str:
     return f"{mean:.2f}" + (f" [{low:.2f}, {high:.2f}]" if np.isfinite(low) else "")
 
 
+def _mean_of(cells: Family, name: str, keys: Sequence[str]) -> float:
+    return t_interval_of(values_of(cells, name, "test", keys).to_numpy(float))[0]
+
+
 def _mean(cells: Family, name: str, one: Choice) -> str:
-    mean = t_interval_of(_of(cells, name, "test", one.runs))[0]
+    mean = _mean_of(cells, name, one.runs)
     return f"{mean:.2f}" if np.isfinite(mean) else "no value"

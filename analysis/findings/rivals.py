@@ -44,11 +44,12 @@ def thresholds(source: Outcomes) -> list[Finding]:
     """Return, at the main ε, every rule's largest C against its smallest, on every slice.
 
     The two ends are taken, not the best and the worst, so that nothing was chosen by its result.
+    None of a rule to which C does nothing.
     """
     found: list[Finding] = []
     for line in source.cells.lines:
         places = [place for place, norm in enumerate(line.norms) if np.isfinite(norm)]
-        if len(places) < 2:
+        if line.idle or len(places) < 2:
             continue
         small, large = line.conditions[places[0]], line.conditions[places[-1]]
         if source.footings[small] != source.footings[large]:
