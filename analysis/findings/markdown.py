@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 
+from analysis.findings.escaping import escaped, in_cell
 from analysis.findings.evidence import COLUMNS
 from analysis.findings.model import KINDS, Finding
 from analysis.findings.statistics import LEVEL, flip_seeds
 from analysis.idle import IN_PROPORTION
-from analysis.lettering import one_line
 from analysis.lines import ENOUGH
-
-_UNSAFE = re.compile(r"([\\*_~$|<>#!]|`)")
-
-
-def escaped(text: str) -> str:
-    """Return text that Markdown shows as it is, in one line: no emphasis, formula, tag or link."""
-    safe = _UNSAFE.sub(r"\\\1", one_line(text).replace("&", "&amp;"))
-    return safe.replace("](", "]\\(").replace("][", "]\\[")
 
 
 def q_text(q: float) -> str:
@@ -45,7 +36,7 @@ def table(claims: Sequence[Finding], start: int) -> list[str]:
                  claim.measure, f"{claim.slice.kind} {claim.slice.name}", str(claim.n),
                  str(effect.seeds), *numbers, f"[{effect.lo:.4g}, {effect.hi:.4g}]",
                  f"{effect.p:.2g}", f"{claim.q:.2g}"]  # fmt: skip
-        rows.append("| " + " | ".join(escaped(text) for text in texts) + " |")
+        rows.append("| " + " | ".join(in_cell(text) for text in texts) + " |")
     return rows
 
 

@@ -114,7 +114,7 @@ def test_one_lucky_seed_chooses_no_threshold_and_silences_no_rule(tmp_path):
 def test_a_rule_with_one_seed_only_is_named_where_others_have_more(tmp_path):
     cells = [*sweep(["flat"], [0.1, 1.0], 3), cell("per_layer", 1.0, 0), cell("psac", 1.0, 0)]
     write_findings(table_of(tmp_path, *cells), None, tmp_path, [])
-    text = (tmp_path / "findings.md").read_text(encoding="utf-8").replace("\\", "")
+    text = (tmp_path / "findings.md").read_text(encoding="utf-8")
     assert (
         "Not tested, with 1 seed at every C, where a test needs 2: per_layer at ε = 3; psac" in text
     )
