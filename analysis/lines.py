@@ -58,8 +58,8 @@ class Line:
     def titled(self, condition: int) -> str:
         """Return rule, settings and threshold."""
         norm = self.norm(condition)
-        if self.idle:
-            return f"{self.name}, any C"
+        if self.idle and not math.isnan(norm):
+            return f"{self.name}, C = {norm:g} (any alike)"
         return self.name if math.isnan(norm) else f"{self.name}, C = {norm:g}"
 
 

@@ -51,15 +51,19 @@ def choices_of(cells: Family, lines: Sequence[Line], tail: str) -> list[Choice]:
     found: list[Choice] = []
     scores = [_scores(cells, name, VALIDATION) for name in ("macro_accuracy", tail)]
     for line in lines:
-        alone = "" if line.best is None else of_line(line, line.best)
+        alone = "" if line.best is None else _name(line, line.best)
         for conditions in [line.conditions] if line.idle else [(c,) for c in line.conditions]:
             keys = tuple(cells.keys(list(conditions)))
             both = [_by_seed(cells, own, keys).to_numpy(float) for own in scores]
             seeds = int(np.isfinite(both).all(axis=0).sum())
             means = (t_interval_of(both[0])[0], t_interval_of(both[1])[0])
             if seeds:
-                found.append(Choice(of_line(line, conditions[0]), keys, means, seeds, alone))
+                found.append(Choice(_name(line, conditions[0]), keys, means, seeds, alone))
     return found
+
+
+def _name(line: Line, condition: int) -> str:
+    return f"{line.name} (any C)" if line.idle else of_line(line, condition)
 
 
 def front_of(choices: list[Choice]) -> list[Choice]:

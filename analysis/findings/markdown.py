@@ -49,10 +49,10 @@ def method(tests: int, seeds: int) -> list[str]:
         *(f"  - {kind}: {what}." for kind, what in KINDS.items()),
         f"- **Correction.** Benjamini and Hochberg over all of them: q ≤ {LEVEL:g} is a claim, and"
         f" of the claims at most about {100 * LEVEL:.0f} % are expected to be false."
-        f" Where nothing is true, the chance of any claim is {100 * LEVEL:.0f} %. The procedure"
-        " asks that tests be independent or positively dependent; these share runs."
+        f" Where nothing is true, the chance of any claim is at most {100 * LEVEL:.0f} %. The"
+        " procedure asks that tests be independent or positively dependent; these share runs."
         " Intervals are 95 % each, not corrected, and cut to what can be: a share to 0 to 1, a"
-        " difference of two to −1 to 1.",
+        " difference of two to −1 to 1, and a difference of two differences to −2 to 2.",
         "- **Whom a claim is about.** Where `predictions.parquet` is there: other seeds *and* other"
         " test examples of the slice, for the same training data. The variance is that of the means"
         " of seeds plus that of the means of examples, both paired: runs of one seed share initial"

@@ -121,7 +121,8 @@ def _code(line: str) -> str:
     parts = line.split("`")
     if len(parts) != 3:
         return escaped(line)
-    return f"{escaped(parts[0], parts[2])} `{parts[1]}`{escaped(parts[2], parts[0])}"
+    end = " " if parts[2].startswith(" ") else ""
+    return f"{escaped(parts[0], parts[2])} `{parts[1]}`{end}{escaped(parts[2], parts[0])}"
 
 
 def _none(number: int, tests: int) -> str:

@@ -35,7 +35,8 @@ def rules(source: Outcomes) -> list[Finding]:
             runs = _runs(source, first, second)
             names = (of_line(one, first), of_line(two, second))
             for column in source.slices:
-                more = "each rule at the C that did best in validation; "
+                idle = ", or its smallest where C does nothing" if one.idle or two.idle else ""
+                more = f"each rule at the C that did best in validation{idle}; "
                 found += _against("rule", source, epsilon, names, runs, column, more)
     return shared(found)
 

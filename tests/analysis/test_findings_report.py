@@ -60,7 +60,7 @@ def test_the_advice_is_by_validation_and_says_what_choosing_costs(tmp_path):
     assert "validation favours per_layer at C = 0.1" in text
     assert "mean accuracy over classes 0.01" in text
     assert "looking at 9 private runs" in text
-    assert "`python -m dpsgd.ledger compose runs`" in text
+    assert "is what `python -m dpsgd.ledger compose runs` says, and" in text
 
 
 def test_every_epsilon_stands_with_accountant_delta_unit_and_lr_scale(tmp_path):
