@@ -9,6 +9,8 @@ from analysis.footing import Footing, footings
 from analysis.lines import Family, Line, private_lines
 from analysis.wording import counted
 
+AUDITED = "trained with what an audit put in or left out, and not to be released"
+
 
 @dataclass(frozen=True)
 class Candidates:
@@ -29,10 +31,7 @@ class Candidates:
         """Return a sentence on the private runs that are no candidates; empty without any."""
         told: list[str] = []
         if self.audited:
-            told.append(
-                f"{counted(self.audited, 'audited run')}, trained with records that an audit made"
-                " up or left out, and not to be released"
-            )
+            told.append(f"{counted(self.audited, 'audited run')}, {AUDITED}")
         if self.apart:
             told.append(f"{'; '.join(self.apart)}: another guarantee, other data or another length")
         return f"Not among them: {'; and '.join(told)}." if told else ""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,14 +48,16 @@ def choices_of(cells: Family, lines: Sequence[Line], tail: str) -> list[Choice]:
     one choice.
     """
     found: list[Choice] = []
-    scores = [_scores(cells, name, VALIDATION) for name in ("macro_accuracy", tail)]
+    scores = [_known(cells, name, VALIDATION) for name in ("macro_accuracy", tail)]
+    runs = cells.named.groupby("condition")["run_key"].agg(list).to_dict()
+    seeds_of = _seeds(cells)
     for line in lines:
         alone = "" if line.best is None else _name(line, line.best)
         for conditions in [line.conditions] if line.idle else [(c,) for c in line.conditions]:
-            keys = tuple(cells.keys(list(conditions)))
-            both = [_by_seed(cells, own, keys).to_numpy(float) for own in scores]
+            keys = tuple(key for condition in conditions for key in runs[condition])
+            both = [list(_by_seed(own, seeds_of, keys).values()) for own in scores]
             seeds = int(np.isfinite(both).all(axis=0).sum())
-            means = (t_interval_of(both[0])[0], t_interval_of(both[1])[0])
+            means = (t_interval_of(np.array(both[0]))[0], t_interval_of(np.array(both[1]))[0])
             if seeds:
                 found.append(Choice(_name(line, conditions[0]), keys, means, seeds, alone))
     return found
@@ -84,19 +85,26 @@ def values_of(cells: Family, name: str, split: str, keys: Sequence[str]) -> pd.S
     """Return a metric of all examples, or recall on ``rare`` labels, by seed: the mean where
     several of the runs are of one.
     """
-    return _by_seed(cells, _scores(cells, name, split), keys)
+    return pd.Series(_by_seed(_known(cells, name, split), _seeds(cells), keys), dtype="float64")
 
 
-def _by_seed(cells: Family, values: pd.Series | None, keys: Sequence[str]) -> pd.Series:
-    seeds = dict(zip(cells.named["run_key"], cells.named["replicate"], strict=True))
-    known = {} if values is None else values.to_dict()
-    found: dict[str, list[float]] = defaultdict(list)
+def _seeds(cells: Family) -> dict[str, str]:
+    return dict(zip(cells.named["run_key"], map(str, cells.named["replicate"]), strict=True))
+
+
+def _known(cells: Family, name: str, split: str) -> dict[object, float]:
+    scores = _scores(cells, name, split)
+    return {} if scores is None else dict(scores.items())
+
+
+def _by_seed(
+    values: Mapping[object, float], seeds: Mapping[str, str], keys: Sequence[str]
+) -> dict[str, float]:
+    found: dict[str, list[float]] = {seeds[key]: [] for key in keys if key in seeds}
     for key in keys:
-        if math.isfinite(value := known.get(key, math.nan)):
-            found[str(seeds[key])].append(value)
-    means = {seed: sum(own) / len(own) for seed, own in found.items()}
-    every = dict.fromkeys(str(seeds[key]) for key in keys if key in seeds)
-    return pd.Series({seed: means.get(seed, math.nan) for seed in every}, dtype="float64")
+        if math.isfinite(value := values.get(key, math.nan)):
+            found[seeds[key]].append(value)
+    return {seed: sum(own) / len(own) if own else math.nan for seed, own in found.items()}
 
 
 def _scores(cells: Family, name: str, split: str) -> pd.Series | None:

@@ -33,7 +33,7 @@ def table(claims: Sequence[Finding], start: int) -> list[str]:
         effect = claim.effect
         numbers = [f"{value:.4g}" for value in (claim.value, claim.reference, effect.mean)]
         texts = [str(i), claim.kind, _epsilon(claim.epsilon), claim.subject, claim.against,
-                 claim.measure, f"{claim.slice.kind} {claim.slice.name}", str(claim.n),
+                 claim.measure, _slice(claim), str(claim.n),
                  str(effect.seeds), *numbers, f"[{effect.lo:.4g}, {effect.hi:.4g}]",
                  f"{effect.p:.2g}", f"{claim.q:.2g}"]  # fmt: skip
         rows.append("| " + " | ".join(in_cell(text) for text in texts) + " |")
@@ -78,6 +78,11 @@ def method(tests: int, seeds: int) -> list[str]:
         " with the most seeds, whatever its result, and the recommendation all of them together.",
         f"- Every test, claimed or not, is a row of `findings.csv` ({', '.join(COLUMNS)}).",
     ]
+
+
+def _slice(claim: Finding) -> str:
+    kind, name = claim.slice.kind, claim.slice.name
+    return "all examples" if kind == "all" else f"{kind} {name}"
 
 
 def _epsilon(epsilon: float) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.findings.candidates import candidates
+from analysis.findings.candidates import AUDITED, candidates
 from analysis.findings.choices import VALIDATION, Choice, choices_of, front_of, tail_of, values_of
 from analysis.findings.choosing_cost import choosing_cost
 from analysis.findings.phrases import at
@@ -15,6 +15,7 @@ from analysis.interval import SHARE, t_interval_of
 from analysis.lines import ENOUGH, Family, with_enough
 from analysis.wording import counted
 
+_NAMED = 5
 _OF_SUMS = (-2.0, 2.0)
 """What two sums of two shares can differ by."""
 
@@ -30,8 +31,7 @@ def recommendation(cells: Family, runs: Path | None) -> list[str]:
     if not found.lines:
         return [
             f"No rule is recommended: every private run was audited ({found.audited} in all),"
-            " trained with records that an audit made up or left out, and none is to be released."
-            " Train the same without audit to choose."
+            f" {AUDITED}. Train the same without audit to choose."
         ]
     choices = choices_of(cells, found.lines, measures)
     if not choices:
@@ -83,14 +83,16 @@ def _reasons(
         f" ({best.scores[0]:.2f}) and {_TOLD[tail]} ({best.scores[1]:.2f}) on validation; the test"
         " split had no say."
     )
-    others = [one for one in front if one is not best]
+    others = sorted((one for one in front if one is not best), key=lambda one: -one.total)
     if not others:
         return f"{words} No other pair is better in either."
     told = "; ".join(
         f"{one.name} ({one.scores[0]:.2f} and {one.scores[1]:.2f}; on test"
         f" {_mean(cells, 'macro_accuracy', one)} and {_mean(cells, tail, one)})"
-        for one in others
+        for one in others[:_NAMED]
     )
+    if len(others) > _NAMED:
+        told += f"; and {len(others) - _NAMED} more"
     return f"{words} Also on the front, better in one of the two: {told}."
 
 

@@ -139,3 +139,12 @@ def test_where_mean_and_tail_choose_another_threshold_than_accuracy_it_is_said(
     said = write_findings(table_of(tmp_path, *cells), None, tmp_path, []).sentences
     assert any("favours flat at C = 1:" in sentence for sentence in said)
     assert any("by validation accuracy alone" in one and told in one for one in said)
+
+
+def test_a_front_of_many_equals_names_a_few(tmp_path):
+    cells = sweep([f"rule{place}" for place in range(9)], [1.0], 2)
+    write_findings(table_of(tmp_path, *cells), None, tmp_path, [])
+    text = (tmp_path / "findings.md").read_text(encoding="utf-8")
+    (front,) = [line for line in text.splitlines() if "Also on the front" in line]
+    assert "; and 3 more" in front
+    assert front.count("on test") == 5
