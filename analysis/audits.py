@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
 from analysis import schema
+from analysis.interval import range_of
 from analysis.lines import Family, Line, private_lines
 from analysis.measures import over_conditions
 from analysis.slices import SliceColumn
@@ -78,7 +79,7 @@ class Audits:
         """Return mean, sd, seeds, lo and hi over the seeds of every condition, for one slice."""
         rows = self._of(column)
         values = pd.Series(rows["value"].to_numpy(float), index=list(rows["run_key"]))
-        return over_conditions(values, self.cells.named)
+        return over_conditions(values, self.cells.named, range_of(self.metric))
 
     def n(self, column: SliceColumn, conditions: Sequence[int] = ()) -> int:
         """Return how many records carry a slice's value, the mean over runs: all of them, or those
@@ -149,7 +150,7 @@ def _lines(cells: Family, keys: set[str]) -> list[Line]:
     shared = set.intersection(*settings) if settings else set()
     for line in private_lines(cells.table, own):
         words = tuple(word for word in line.settings if word not in shared)
-        told.append(Line(line.rule, words, line.epsilon, line.conditions, line.norms, line.best))
+        told.append(replace(line, settings=words))
     return told
 
 

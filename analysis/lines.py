@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import cast
 
 import pandas as pd
 
 from analysis.conditions import conditions
+from analysis.idle import norm_is_idle
 from analysis.slices import SliceColumn, slice_columns
 from analysis.table import over_seeds
 
 CRITERION = ("validation", "all", "all", "accuracy")
 """By what the best threshold is chosen: split, slice kind, slice and metric."""
+
+ENOUGH = 2
+"""Seeds that a threshold needs to be the best, where any of its line has as many: one seed may be
+lucky, and no difference from it can be tested."""
 
 
 @dataclass(frozen=True)
@@ -22,9 +29,11 @@ class Line:
     """A rule with its settings at one ε: ``conditions`` and their thresholds ``norms`` go together,
     smallest C first, NaN for a rule without one.
 
-    ``best`` is the condition with the highest mean validation accuracy, None if none has a value.
-    ``score`` is its accuracy, NaN without. ``settings`` are those that tell the line from others of
-    its rule.
+    ``best`` is the condition with the highest mean validation accuracy among those with ``ENOUGH``
+    seeds (without any, among all), None if none has a value. ``score`` is its accuracy, NaN
+    without. ``passed_over`` are those with too few seeds, where others have enough. ``settings``
+    are those that tell the line from others of its rule. ``idle``: C does nothing (``idle.py``);
+    the best is then the smallest C of those with the most seeds, as none may win by luck.
     """
 
     rule: str
@@ -34,6 +43,8 @@ class Line:
     norms: tuple[float, ...]
     best: int | None
     score: float = math.nan
+    passed_over: tuple[int, ...] = ()
+    idle: bool = False
 
     @property
     def name(self) -> str:
@@ -47,6 +58,8 @@ class Line:
     def titled(self, condition: int) -> str:
         """Return rule, settings and threshold."""
         norm = self.norm(condition)
+        if self.idle and not math.isnan(norm):
+            return f"{self.name}, C = {norm:g} (any alike)"
         return self.name if math.isnan(norm) else f"{self.name}, C = {norm:g}"
 
 
@@ -54,18 +67,30 @@ def private_lines(table: pd.DataFrame, named: pd.DataFrame) -> list[Line]:
     """Return the lines of all private cells, in the order of ``conditions``."""
     of_row = named.drop_duplicates("condition").set_index("condition")
     private = of_row.loc[of_row["part"] == "private"]
-    score = _scores(table, named)
+    scores, seeds = _scores(table, named)
+    runs = named[["run_key", "condition"]].merge(table.drop_duplicates("run_key"), on="run_key")
     found: dict[tuple[object, ...], list[int]] = {}
     for condition, row in private.iterrows():
         found.setdefault((row["rule"], row["settings"], row["shown_epsilon"]), []).append(condition)  # pyright: ignore[reportArgumentType]
     lines: list[Line] = []
     for (rule, settings, epsilon), members in found.items():
-        rated = [condition for condition in members if not math.isnan(score.get(condition, _NAN))]
-        best = max(rated, key=score.__getitem__) if rated else None
+        rated = [condition for condition in members if not math.isnan(scores.get(condition, _NAN))]
+        enough = with_enough(rated, seeds)
+        idle = norm_is_idle(runs.loc[runs["condition"].isin(members), :])
+        best = max(enough, key=(seeds if idle else scores).__getitem__) if enough else None
         norms = tuple(float(of_row["clip_norm"][condition]) for condition in members)  # pyright: ignore[reportArgumentType]
-        rating = _NAN if best is None else score[best]
-        lines.append(Line(str(rule), settings, epsilon, tuple(members), norms, best, rating))  # pyright: ignore[reportArgumentType]
+        rating = _NAN if best is None else scores[best]
+        few = tuple(condition for condition in rated if condition not in enough)
+        own, at = cast("tuple[tuple[str, ...], float]", (settings, epsilon))
+        every = tuple(members)
+        lines.append(Line(str(rule), own, at, every, norms, best, rating, few, idle))
     return _told_apart(lines)
+
+
+def with_enough(conditions: Sequence[int], seeds: Mapping[int, int]) -> list[int]:
+    """Return the conditions with ``ENOUGH`` seeds; all of them where none has."""
+    found = [condition for condition in conditions if seeds.get(condition, 0) >= ENOUGH]
+    return found or list(conditions)
 
 
 def main_epsilon(named: pd.DataFrame) -> float:
@@ -170,12 +195,17 @@ def families(table: pd.DataFrame) -> list[pd.DataFrame]:
 _NAN = float("nan")
 
 
-def _scores(table: pd.DataFrame, named: pd.DataFrame) -> dict[int, float]:
+def _scores(
+    table: pd.DataFrame, named: pd.DataFrame
+) -> tuple[dict[int, float], dict[int, int]]:  # fmt: skip
+    """Return mean and number of seeds of what the best is chosen by, by condition."""
     split, kind, name, metric = CRITERION
     rows = table.loc[(table["split"] == split) & (table["metric"] == metric)]
     rows = rows.loc[(rows["slice_kind"] == kind) & (rows["slice"] == name)]
     means = over_seeds(rows, named)
-    return dict(zip(means["condition"].tolist(), means["mean"].tolist(), strict=True))
+    of = means["condition"].tolist()
+    return (dict(zip(of, means["mean"].tolist(), strict=True)),
+            dict(zip(of, means["seeds"].tolist(), strict=True)))  # fmt: skip
 
 
 def _telling(lines: list[Line]) -> list[Line]:

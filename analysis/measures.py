@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.interval import t_interval
+from analysis.interval import SHARE, Range, t_interval
 from analysis.lettering import one_line
 from analysis.slices import SliceColumn
 
@@ -52,17 +52,21 @@ def overall(table: pd.DataFrame, metric: str, name: str, split: str = "test") ->
     return _measure(name, rows.loc[rows["slice_kind"] == "all"])
 
 
-def over_conditions(values: pd.Series, named: pd.DataFrame) -> pd.DataFrame:
+def over_conditions(
+    values: pd.Series, named: pd.DataFrame, within: Range = SHARE
+) -> pd.DataFrame:  # fmt: skip
     """Return ``mean``, ``sd``, ``seeds``, ``lo`` and ``hi`` of one value a run, by condition.
 
-    ``lo`` and ``hi`` are the 95 % interval of the mean over seeds, by Student's t.
+    ``lo`` and ``hi`` are the 95 % interval of the mean over seeds, by Student's t, cut to
+    ``within``: what a value can be.
     """
     rows = named.assign(value=named["run_key"].map(values.to_dict()).astype("float64"))  # pyright: ignore[reportArgumentType]
     rows = rows.assign(replicate=rows["replicate"].where(rows["value"].notna()))
     found = rows.groupby("condition").agg(
         mean=("value", "mean"), sd=("value", "std"), seeds=("replicate", "nunique")
     )
-    lo, hi = t_interval(*(found[name].to_numpy(float) for name in ("mean", "sd", "seeds")))
+    mean, sd, seeds = (found[name].to_numpy(float) for name in ("mean", "sd", "seeds"))
+    lo, hi = t_interval(mean, sd, seeds, within)
     return found.assign(lo=lo, hi=hi)
 
 

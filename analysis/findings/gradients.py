@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from analysis import schema
@@ -57,6 +59,6 @@ def _of_slice(source: Outcomes, line: Line, best: int, column: SliceColumn) -> F
 
     return Finding(
         "gradient", of_line(line, best), "all records", "kept, relative", column, draws,
-        line.epsilon, means[0], means[1], over_seeds(ratio), words,
+        line.epsilon, means[0], means[1], over_seeds(ratio).cut((-1.0, math.inf)), words,
         float(ratio.mean()) < 0, tuple(keys),
     )  # fmt: skip

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from analysis.findings.model import KINDS, Finding
-from analysis.findings.phrases import at, bits, interval, of_slice, points
+from analysis.findings.phrases import at, bits, interval, of_line, of_slice, points
 from analysis.findings.statistics import FEWEST, flip_seeds, seeds_needed
 from analysis.lettering import one_line
-from analysis.lines import Family
-from analysis.wording import counted
+from analysis.lines import ENOUGH, Family, private_lines
+from analysis.wording import counted, epsilon_text
+
+_NAMED = 10
 
 
 def limits(cells: Family, tests: Sequence[Finding]) -> list[str]:
     """Return sentences: no tests at all, slices too small, and the largest effect of each kind
     among those that are not claimed, with the seeds that would tell it from 0.
     """
-    found = [*_few(cells, tests), *_small(cells)]
+    found = [*_few(cells, tests), *_too_few_seeds(cells), *_idle(cells), *_small(cells)]
     tested = [test for test in tests if test.effect.p == test.effect.p]
     for kind in KINDS:
         own = [test for test in tested if test.kind == kind and not test.claimed]
@@ -44,6 +46,49 @@ def _few(cells: Family, tests: Sequence[Finding]) -> list[str]:
         "Nothing is claimed: no comparison has two seeds on both sides that differ, as of a private"
         " cell and a finished baseline."
     ]
+
+
+def _too_few_seeds(cells: Family) -> list[str]:
+    """Return which rules and thresholds have too few seeds, where others have enough."""
+    seeds = cells.named.groupby("condition")["replicate"].nunique().to_dict()
+    if max(seeds.values()) < ENOUGH:
+        return []
+    lines = private_lines(cells.table, cells.named)
+    found: list[str] = []
+    alone = [line for line in lines if line.best is not None and seeds[line.best] < ENOUGH]
+    if alone:
+        named = _listed([f"{line.name} at {epsilon_text(line.epsilon)}" for line in alone])
+        found.append(f"Not tested, with 1 seed at every C, where a test needs {ENOUGH}: {named}.")
+    passed = [
+        f"{of_line(line, condition)}, {epsilon_text(line.epsilon)}"
+        for line in lines
+        if not line.idle
+        for condition in line.passed_over
+    ]
+    if passed:
+        found.append(
+            f"Passed over in choosing the best C, with 1 seed where others have {ENOUGH} or more:"
+            f" {_listed(passed)}."
+        )
+    return found
+
+
+def _idle(cells: Family) -> list[str]:
+    """Return of which rules no C was chosen or compared, as it does nothing."""
+    lines = private_lines(cells.table, cells.named)
+    named = dict.fromkeys(line.rule for line in lines if line.idle and len(line.norms) > 1)
+    if not named:
+        return []
+    return [
+        f"Not compared, the values of C of {', '.join(named)}: the weights are in proportion to C,"
+        " and lr_scale=by_norm divides by C, so that C does nothing and its values are the same"
+        " runs with other noise."
+    ]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f"; and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return "; ".join(names[:_NAMED]) + more
 
 
 def _small(cells: Family) -> list[str]:

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 
+from analysis.findings.escaping import escaped, in_cell
 from analysis.findings.evidence import COLUMNS
 from analysis.findings.model import KINDS, Finding
 from analysis.findings.statistics import LEVEL, flip_seeds
-from analysis.lettering import one_line
-
-_UNSAFE = re.compile(r"([\\*_~$|<>#!]|`)")
-
-
-def escaped(text: str) -> str:
-    """Return text that Markdown shows as it is, in one line: no emphasis, formula, tag or link."""
-    safe = _UNSAFE.sub(r"\\\1", one_line(text).replace("&", "&amp;"))
-    return safe.replace("](", "]\\(").replace("][", "]\\[")
+from analysis.idle import IN_PROPORTION
+from analysis.lines import ENOUGH
 
 
 def q_text(q: float) -> str:
@@ -40,10 +33,10 @@ def table(claims: Sequence[Finding], start: int) -> list[str]:
         effect = claim.effect
         numbers = [f"{value:.4g}" for value in (claim.value, claim.reference, effect.mean)]
         texts = [str(i), claim.kind, _epsilon(claim.epsilon), claim.subject, claim.against,
-                 claim.measure, f"{claim.slice.kind} {claim.slice.name}", str(claim.n),
+                 claim.measure, _slice(claim), str(claim.n),
                  str(effect.seeds), *numbers, f"[{effect.lo:.4g}, {effect.hi:.4g}]",
                  f"{effect.p:.2g}", f"{claim.q:.2g}"]  # fmt: skip
-        rows.append("| " + " | ".join(escaped(text) for text in texts) + " |")
+        rows.append("| " + " | ".join(in_cell(text) for text in texts) + " |")
     return rows
 
 
@@ -56,9 +49,10 @@ def method(tests: int, seeds: int) -> list[str]:
         *(f"  - {kind}: {what}." for kind, what in KINDS.items()),
         f"- **Correction.** Benjamini and Hochberg over all of them: q ≤ {LEVEL:g} is a claim, and"
         f" of the claims at most about {100 * LEVEL:.0f} % are expected to be false."
-        f" Where nothing is true, the chance of any claim is {100 * LEVEL:.0f} %. The procedure"
-        " asks that tests be independent or positively dependent; these share runs."
-        " Intervals are 95 % each and not corrected.",
+        f" Where nothing is true, the chance of any claim is at most {100 * LEVEL:.0f} %. The"
+        " procedure asks that tests be independent or positively dependent; these share runs."
+        " Intervals are 95 % each, not corrected, and cut to what can be: a share to 0 to 1, a"
+        " difference of two to −1 to 1, and a difference of two differences to −2 to 2.",
         "- **Whom a claim is about.** Where `predictions.parquet` is there: other seeds *and* other"
         " test examples of the slice, for the same training data. The variance is that of the means"
         " of seeds plus that of the means of examples, both paired: runs of one seed share initial"
@@ -76,11 +70,19 @@ def method(tests: int, seeds: int) -> list[str]:
         f" {smallest:.2g}; with {tests} tests it could reach a claim from {flip_seeds(tests)} seeds"
         " on. The t test takes the differences between seeds to be normal, as means over many"
         " examples nearly are; with under ten seeds nothing in the data can check that.",
-        "- **C** of each rule is the one with the best mean validation accuracy; all values are of"
-        " the test split. The runs that chose C are also the ones that are tested, on other"
-        " examples: a rule with more values of C had more chances to be lucky in its seeds.",
+        f"- **C** of each rule is the one with the best mean validation accuracy of those with"
+        f" {ENOUGH} seeds or more, if any has as many; all values are of the test split. The runs"
+        " that chose C are also the ones that are tested, on other examples: a rule with more"
+        " values of C had more chances to be lucky in its seeds. Where C does nothing"
+        f" ({', '.join(IN_PROPORTION)} with lr_scale=by_norm) the tests take the smallest of those"
+        " with the most seeds, whatever its result, and the recommendation all of them together.",
         f"- Every test, claimed or not, is a row of `findings.csv` ({', '.join(COLUMNS)}).",
     ]
+
+
+def _slice(claim: Finding) -> str:
+    kind, name = claim.slice.kind, claim.slice.name
+    return "all examples" if kind == "all" else f"{kind} {name}"
 
 
 def _epsilon(epsilon: float) -> str:

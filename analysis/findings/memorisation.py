@@ -15,6 +15,7 @@ from analysis.findings.model import Finding
 from analysis.findings.outcomes import Outcomes, Runs
 from analysis.findings.phrases import at, bits, of_line, of_slice, points, share
 from analysis.findings.statistics import Estimate, over_seeds
+from analysis.interval import ANY, DIFFERENCE, Range
 from analysis.lines import Line
 from analysis.slices import SliceColumn
 
@@ -78,6 +79,13 @@ class _Measured:
     def falls(self) -> np.ndarray:
         return self.before - self.after - (self.others_before - self.others_after)
 
+    @property
+    def within(self) -> Range:
+        """What the falls can be: of an area from −1 to 1, less another fall from −2 to 2."""
+        if self.metric == _EXPOSURE:
+            return ANY
+        return DIFFERENCE if self.column.kind == "all" else (-2.0, 2.0)
+
     def size(self, value: float) -> str:
         """Return a difference in words, without sign."""
         return bits(value) if self.metric == _EXPOSURE else points(value)
@@ -113,7 +121,8 @@ def _finding(source: Outcomes, line: Line, best: int, one: _Measured) -> Finding
         "memorisation" if whole else "protection", of_line(line, best),
         "the baseline" if whole else "all other slices",
         f"fall of {one.metric}", one.column, one.n, line.epsilon, fell, rest,
-        over_seeds(one.falls), words, True, (*one.runs["run_key"], *one.runs["neither"]),
+        over_seeds(one.falls).cut(one.within), words, True,
+        (*one.runs["run_key"], *one.runs["neither"]),
         unit="bits" if one.metric == _EXPOSURE else "points",
     )  # fmt: skip
 

@@ -13,6 +13,7 @@ from analysis import schema
 from analysis.effects import partners
 from analysis.findings.run_rows import RunRows, example_rows, slice_rows
 from analysis.findings.statistics import FEWEST, Estimate, over_both, over_seeds
+from analysis.footing import Footing, footings
 from analysis.lines import Family, Line, private_lines
 from analysis.membership import membership
 from analysis.slices import SliceColumn
@@ -55,6 +56,12 @@ class Outcomes:
         """Every rule and ε with the condition that did best in validation; none without one."""
         found = private_lines(self.cells.table, self.cells.named)
         return [(line, line.best) for line in found if line.best is not None]
+
+    @cached_property
+    def footings(self) -> Mapping[int, Footing]:
+        """On what footing every private condition stands."""
+        named = self.cells.named
+        return footings(self.cells.table, named.loc[named["part"] == "private", :])
 
     @cached_property
     def partners(self) -> pd.DataFrame:
@@ -124,14 +131,21 @@ class Outcomes:
         """
         rows = self._examples(self._right, weights, runs, column)
         if rows is not None:
-            return self._by_example(rows, column, against_rest=against_rest)
-        return self._by_seed(weights, runs, column, against_rest=against_rest)
+            found = self._by_example(rows, column, against_rest=against_rest)
+        else:
+            found = self._by_seed(weights, runs, column, against_rest=against_rest)
+        low = sum(min(weight, 0.0) for weight in weights.values())
+        high = sum(max(weight, 0.0) for weight in weights.values())
+        within = (low - high, high - low) if against_rest else (low, high)
+        return None if found is None else found.cut(within)
 
     def gap(self, weights: Mapping[str, float], runs: Runs, column: SliceColumn) -> Estimate | None:
         """Return Σ weight · (mean confidence − share right); None without predictions."""
         values = RunRows(self._right.places, self._sure.values - self._right.values)
         rows = self._examples(values, weights, runs, column)
-        return None if rows is None else self._by_example(rows, column, against_rest=False)
+        found = None if rows is None else self._by_example(rows, column, against_rest=False)
+        most = sum(map(abs, weights.values()))
+        return None if found is None else found.cut((-most, most))
 
     def confidence(self, keys: Sequence[str], column: SliceColumn) -> float:
         """Return the mean confidence in a slice of runs that have predictions."""

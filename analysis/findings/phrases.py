@@ -24,8 +24,12 @@ def of_slice(column: SliceColumn) -> str:
 
 
 def of_line(line: Line, condition: int) -> str:
-    """Return rule, settings and C."""
+    """Return rule, settings and C, and where any C trains alike, that it does: what is kept of a
+    gradient is still in proportion to it.
+    """
     norm = line.norm(condition)
+    if line.idle and not math.isnan(norm):
+        return f"{line.name} (C = {norm:g}; any C trains alike)"
     return line.name if math.isnan(norm) else f"{line.name} at C = {norm:g}"
 
 

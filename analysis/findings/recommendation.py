@@ -2,61 +2,52 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
-from analysis.findings.phrases import at, of_line
-from analysis.interval import t_interval_of
-from analysis.lines import Family
-from analysis.measures import overall, rare_recall
+from analysis.findings.candidates import AUDITED, candidates
+from analysis.findings.choices import VALIDATION, Choice, choices_of, front_of, tail_of, values_of
+from analysis.findings.choosing_cost import choosing_cost
+from analysis.findings.phrases import at
+from analysis.interval import SHARE, t_interval_of
+from analysis.lines import ENOUGH, Family, with_enough
 from analysis.wording import counted
 
-_VALIDATION = "validation"
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A rule and C on the front: its runs, and what they reach on validation, mean and tail."""
-
-    name: str
-    runs: tuple[str, ...]
-    scores: tuple[float, float]
-
-    @property
-    def total(self) -> float:
-        """Mean and tail together: what is chosen by."""
-        return sum(self.scores)
+_NAMED = 5
+_OF_SUMS = (-2.0, 2.0)
+"""What two sums of two shares can differ by."""
 
 
 def recommendation(cells: Family, runs: Path | None) -> list[str]:
     """Return sentences: what to choose and why, how sure that is, and what choosing cost in ε."""
     if not cells.lines:
         return ["No rule is recommended: no private cell is finished."]
-    measures = _tail_name(cells)
+    measures = tail_of(cells)
     if measures is None:
         return ["No rule is recommended: the cells have no accuracy of a tail on validation."]
-    choices = _choices(cells, measures)
+    found = candidates(cells)
+    if not found.lines:
+        return [
+            f"No rule is recommended: every private run was audited ({found.audited} in all),"
+            f" {AUDITED}. Train the same without audit to choose."
+        ]
+    choices = choices_of(cells, found.lines, measures)
     if not choices:
         return ["No rule is recommended: no private cell has both scores on validation."]
-    front = _front(choices)
+    every, seeds = choices, dict(enumerate(one.seeds for one in choices))
+    choices = [every[place] for place in with_enough(list(seeds), seeds)]
+    front = front_of(choices)
     best = max(front, key=lambda one: one.total)
     return [
-        _chosen(cells, best, measures),
+        _chosen(cells, found.epsilon, best, measures),
         _reasons(cells, choices, front, best, measures),
+        _criterion(best, len(every) - len(choices)),
         *_doubt(cells, choices, best, measures),
-        _cost(cells, runs),
+        *filter(None, [found.left_out]),
+        choosing_cost(cells, found, runs),
     ]
-
-
-def _tail_name(cells: Family) -> str | None:
-    """Return what stands for the tail: the band, else recall on rare labels, else the worst."""
-    for name in ("tail_band", "rare", "tail_worst"):
-        if _scores(cells, name, _VALIDATION) is not None:
-            return name
-    return None
 
 
 _TOLD = {
@@ -66,65 +57,21 @@ _TOLD = {
 }
 
 
-def _scores(cells: Family, name: str, split: str) -> pd.Series | None:
-    if name == "rare":
-        found = rare_recall(cells.table, cells.columns, split)
-    else:
-        found = overall(cells.table, name, name, split)
-    return None if found is None else found.values
-
-
-def _of(cells: Family, name: str, split: str, keys: tuple[str, ...]) -> np.ndarray:
-    scores = _scores(cells, name, split)
-    if scores is None:
-        return np.full(len(keys), np.nan)
-    return scores.reindex(list(keys)).to_numpy(float)
-
-
-def _choices(cells: Family, tail: str) -> list[Choice]:
-    scores = [_scores(cells, name, _VALIDATION) for name in ("macro_accuracy", tail)]
-    if any(own is None for own in scores):
-        return []
-    runs = cells.named.groupby("condition")["run_key"].agg(list).to_dict()
-    found: list[Choice] = []
-    for line in cells.lines:
-        for condition in line.conditions:
-            keys = tuple(runs[condition])
-            both = [t_interval_of(own.reindex(list(keys)).to_numpy(float))[0]
-                    for own in scores if own is not None]  # fmt: skip
-            if np.isfinite(both).all():
-                found.append(Choice(of_line(line, condition), keys, (both[0], both[1])))
-    return found
-
-
-def _front(choices: list[Choice]) -> list[Choice]:
-    """Return those that no other exceeds in one score without falling behind in the other."""
-    return [
-        one
-        for one in choices
-        if not any(
-            other.scores[0] >= one.scores[0]
-            and other.scores[1] >= one.scores[1]
-            and other.scores != one.scores
-            for other in choices
-        )
-    ]
-
-
-def _chosen(cells: Family, best: Choice, tail: str) -> str:
-    baseline = [chosen.condition for chosen in cells.baselines()[:1]]
-    keys = tuple(cells.keys(baseline)) if baseline else ()
-    reference = [t_interval_of(_of(cells, name, "test", keys))[0]
+def _chosen(cells: Family, epsilon: float, best: Choice, tail: str) -> str:
+    own = cells.table["run_key"].isin(list(best.runs))
+    keys = tuple(cells.table.loc[own, "baseline_key"].dropna().unique())
+    reference = [_mean_of(cells, name, keys)
                  for name in ("macro_accuracy", tail)]  # fmt: skip
     beside = ""
     if np.isfinite(reference).all():
         beside = f"; without privacy {reference[0]:.2f} and {reference[1]:.2f}"
-    mean, rare = (_with_interval(_of(cells, name, "test", best.runs))
+    mean, rare = (_with_interval(values_of(cells, name, "test", best.runs).to_numpy(float))
                   for name in ("macro_accuracy", tail))  # fmt: skip
+    runs = f"{len(best.runs)} runs, " if len(best.runs) > best.seeds else ""
     return (
-        f"{at(cells.epsilon)}, validation favours {best.name}: on the test split it reaches"
+        f"{at(epsilon)}, validation favours {best.name}: on the test split it reaches"
         f" mean accuracy over classes {mean} and {_TOLD[tail]} {rare}"
-        f" ({counted(len(best.runs), 'seed')}{beside})."
+        f" ({runs}{counted(best.seeds, 'seed')}{beside})."
     )
 
 
@@ -136,15 +83,38 @@ def _reasons(
         f" ({best.scores[0]:.2f}) and {_TOLD[tail]} ({best.scores[1]:.2f}) on validation; the test"
         " split had no say."
     )
-    others = [one for one in front if one is not best]
+    others = sorted((one for one in front if one is not best), key=lambda one: -one.total)
     if not others:
         return f"{words} No other pair is better in either."
     told = "; ".join(
         f"{one.name} ({one.scores[0]:.2f} and {one.scores[1]:.2f}; on test"
         f" {_mean(cells, 'macro_accuracy', one)} and {_mean(cells, tail, one)})"
-        for one in others
+        for one in others[:_NAMED]
     )
+    if len(others) > _NAMED:
+        told += f"; and {len(others) - _NAMED} more"
     return f"{words} Also on the front, better in one of the two: {told}."
+
+
+def _criterion(best: Choice, passed_over: int) -> str:
+    """Return by what else C is chosen elsewhere, and how many pairs had too few seeds."""
+    if not best.by_accuracy:
+        other = "here no cell has one"
+    elif best.by_accuracy == best.name:
+        other = f"that is {best.name}, too"
+    else:
+        other = f"that is {best.by_accuracy}"
+    told = (
+        "The tests above and the figures take C by validation accuracy alone, over all examples"
+        f" alike: of this rule {other}."
+    )
+    if passed_over:
+        told += (
+            f" {counted(passed_over, 'pair')} with 1 seed"
+            f" {'was' if passed_over == 1 else 'were'} passed over, as others have"
+            f" {ENOUGH} or more."
+        )
+    return told
 
 
 def _doubt(cells: Family, choices: list[Choice], best: Choice, tail: str) -> list[str]:
@@ -152,17 +122,13 @@ def _doubt(cells: Family, choices: list[Choice], best: Choice, tail: str) -> lis
     others = sorted((one for one in choices if one is not best), key=lambda one: -one.total)
     if not others:
         return []
-    named = cells.named.set_index("run_key")["replicate"]
     sums = [
-        pd.Series(
-            _of(cells, "macro_accuracy", _VALIDATION, one.runs)
-            + _of(cells, tail, _VALIDATION, one.runs),
-            index=[str(named[key]) for key in one.runs],
-        )
+        values_of(cells, "macro_accuracy", VALIDATION, one.runs)
+        + values_of(cells, tail, VALIDATION, one.runs)
         for one in (best, others[0])
     ]
     seeds = (sums[0] - sums[1]).dropna().to_numpy(float)
-    mean, low, high = t_interval_of(seeds)
+    mean, low, high = t_interval_of(seeds, _OF_SUMS)
     if not np.isfinite(low):
         return [f"One seed cannot tell it from the next, {others[0].name}: train more."]
     told = f"{100 * mean:.0f} points [{100 * low:.0f}, {100 * high:.0f}]".replace("-", "−")
@@ -177,36 +143,17 @@ def _doubt(cells: Family, choices: list[Choice], best: Choice, tail: str) -> lis
     ]
 
 
-def _cost(cells: Family, runs: Path | None) -> str:
-    private = list(cells.named["part"]).count("private")
-    column = "config.data.holdout"
-    holdout = set(cells.table[column].dropna()) if column in cells.table else set()
-    if holdout == {"public"}:
-        split = "the validation split is declared public, so that reading its scores costs no ε"
-    elif holdout == {"private"}:
-        split = (
-            "the validation split is private, and its raw scores are outside ε: decide by noised"
-            " looks (decide=validation) if it has to be protected"
-        )
-    else:
-        split = "whether the validation split is public is not stated (data.holdout)"
-    folder = "runs" if runs is None else str(runs)
-    return (
-        f"What choosing costs: {split}; but the choice was made by looking at"
-        f" {counted(private, 'private run')}, all trained on the private data, and each ε covers"
-        " one run only. Releasing the best alone costs as much as releasing all of them; the total"
-        f" is what `python -m dpsgd.ledger compose {folder}` says, and runs without noise among"
-        " them make it ∞. Settings chosen on other, public data cost nothing."
-    )
-
-
 def _with_interval(values: np.ndarray) -> str:
-    mean, low, high = t_interval_of(values)
+    mean, low, high = t_interval_of(values, SHARE)
     if not np.isfinite(mean):
         return "no value"
     return f"{mean:.2f}" + (f" [{low:.2f}, {high:.2f}]" if np.isfinite(low) else "")
 
 
+def _mean_of(cells: Family, name: str, keys: Sequence[str]) -> float:
+    return t_interval_of(values_of(cells, name, "test", keys).to_numpy(float))[0]
+
+
 def _mean(cells: Family, name: str, one: Choice) -> str:
-    mean = t_interval_of(_of(cells, name, "test", one.runs))[0]
+    mean = _mean_of(cells, name, one.runs)
     return f"{mean:.2f}" if np.isfinite(mean) else "no value"

@@ -10,10 +10,11 @@ import pandas as pd
 
 from analysis.cells import one_row_each
 from analysis.figures import sentences
+from analysis.findings.escaping import escaped
 from analysis.findings.evidence import evidence
 from analysis.findings.findings import findings, told, wanted
 from analysis.findings.limits import limits
-from analysis.findings.markdown import escaped, method, numbered, q_text, table
+from analysis.findings.markdown import method, numbered, q_text, table
 from analysis.findings.model import Finding
 from analysis.findings.recommendation import recommendation
 from analysis.lines import Family, families, family
@@ -120,7 +121,8 @@ def _code(line: str) -> str:
     parts = line.split("`")
     if len(parts) != 3:
         return escaped(line)
-    return f"{escaped(parts[0])} `{parts[1]}` {escaped(parts[2])}"
+    end = " " if parts[2].startswith(" ") else ""
+    return f"{escaped(parts[0], parts[2])} `{parts[1]}`{end}{escaped(parts[2], parts[0])}"
 
 
 def _none(number: int, tests: int) -> str:

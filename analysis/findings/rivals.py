@@ -22,7 +22,7 @@ def rules(source: Outcomes) -> list[Finding]:
     """Return every pair of rules at one ε on every slice, each at its best C by validation.
 
     Pairs of runs are of the same seed: initial weights and test examples are shared, batches and
-    noise are not.
+    noise are not. Rules on another footing (``footing``) are no rivals.
     """
     found: list[Finding] = []
     by_epsilon: dict[float, list[tuple[Line, int]]] = defaultdict(list)
@@ -30,10 +30,13 @@ def rules(source: Outcomes) -> list[Finding]:
         by_epsilon[line.epsilon].append((line, best))
     for epsilon, lines in by_epsilon.items():
         for (one, first), (two, second) in combinations(lines, 2):
+            if source.footings[first] != source.footings[second]:
+                continue
             runs = _runs(source, first, second)
             names = (of_line(one, first), of_line(two, second))
             for column in source.slices:
-                more = "each rule at the C that did best in validation; "
+                idle = ", or its smallest where C does nothing" if one.idle or two.idle else ""
+                more = f"each rule at the C that did best in validation{idle}; "
                 found += _against("rule", source, epsilon, names, runs, column, more)
     return shared(found)
 
@@ -42,13 +45,16 @@ def thresholds(source: Outcomes) -> list[Finding]:
     """Return, at the main ε, every rule's largest C against its smallest, on every slice.
 
     The two ends are taken, not the best and the worst, so that nothing was chosen by its result.
+    None of a rule to which C does nothing.
     """
     found: list[Finding] = []
     for line in source.cells.lines:
         places = [place for place, norm in enumerate(line.norms) if np.isfinite(norm)]
-        if len(places) < 2:
+        if line.idle or len(places) < 2:
             continue
         small, large = line.conditions[places[0]], line.conditions[places[-1]]
+        if source.footings[small] != source.footings[large]:
+            continue
         runs = _runs(source, large, small)
         names = (of_line(line, large), f"C = {line.norm(small):g}")
         more = _scale(source, runs["one"])

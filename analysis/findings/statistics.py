@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import stdtrit
 
+from analysis.interval import ANY, Range
+
 LEVEL = 0.05
 FEWEST = 10
 """Fewest examples of a slice for a test: below, a variance over examples says little."""
@@ -25,8 +27,9 @@ class Estimate:
 
     ``of_seeds`` is the variance of one seed's difference, with ``seed_freedom`` degrees of freedom;
     ``of_examples`` the variance of the mean that other examples would bring, with
-    ``example_freedom``: both 0 where no examples were read. ``lo``, ``hi``: the 95 % interval;
-    ``p``: two-sided, of no difference. NaN where nothing can be tested.
+    ``example_freedom``: both 0 where no examples were read. ``lo``, ``hi``: the 95 % interval, cut
+    to ``within``, what the difference can be; ``p``: two-sided, of no difference. NaN where nothing
+    can be tested.
     """
 
     mean: float
@@ -35,9 +38,15 @@ class Estimate:
     seed_freedom: float
     of_examples: float
     example_freedom: float
+    within: Range = ANY
     lo: float = math.nan
     hi: float = math.nan
     p: float = math.nan
+
+    def cut(self, within: Range) -> Estimate:
+        """Return this estimate of a difference that can only be ``within``; p stays."""
+        ends = max(self.lo, within[0]), min(self.hi, within[1])
+        return replace(self, within=within, lo=ends[0], hi=ends[1])
 
 
 def over_seeds(values: np.ndarray) -> Estimate:
@@ -126,7 +135,7 @@ def _tested(one: Estimate) -> Estimate:
     if one.seed_freedom <= 0 or one.of_seeds + one.of_examples <= _TINY:
         return one
     half = _half(one, LEVEL)
-    return replace(one, lo=one.mean - half, hi=one.mean + half, p=_p(one))
+    return replace(one, lo=one.mean - half, hi=one.mean + half, p=_p(one)).cut(one.within)
 
 
 def _half(one: Estimate, level: float) -> float:
