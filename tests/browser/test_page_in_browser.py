@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from planted_cells import BANDS, LABELS, baseline, cell, slices, sweep
+from planted_cells import BANDS, LABELS, baseline, cell, set_value, slices, sweep
 from planted_pages import NORMS, RULES, clip_only, page_of, settled, usual_page
 
 ROWS = len(RULES) * len(NORMS) + 1
@@ -221,6 +221,8 @@ def _rated(rate, *cells):
 def rated(tmp_path_factory):
     private = _rated(0.5, *(cell("flat", norm, s) for norm in (0.1, 1.0, 5.0) for s in (0, 1)))
     other = _rated(1e6, *clip_only(["flat"], [3.0], 1))
+    for content in private[-2:]:
+        set_value(content, {"metric": "kept", "slice": "3"}, 2.31, 90)
     cells = [*private, *other, *_rated(0.1, baseline(0), baseline(1))]
     return page_of(tmp_path_factory.mktemp("rated"), cells)
 
@@ -240,6 +242,13 @@ def test_what_all_rows_share_is_said_once_and_no_text_lies_over_another(rated, o
             if min(one[2], two[2]) - max(one[1], two[1]) > 1
             and min(one[4], two[4]) - max(one[3], two[3]) > 3]  # fmt: skip
     assert over == []
+    tiles = page.evaluate("Atlas.views.map.view.data('tiles')")
+    (above,) = [tile for tile in tiles if tile["above"]]
+    assert above["text"] == "2.31"
+    rest = next(tile for tile in tiles if tile["text"] == ".45")
+    plain = "(tile) => Atlas.shade('survive', Atlas.valueOf('kept', tile.row, tile.slice).mean)"
+    assert rest["fill"] == page.evaluate(plain, rest)
+    assert "▲ above 1.00" in page.text_content("#map-scale")
 
 
 def _without(metric):

@@ -26,6 +26,7 @@
     }
     if (one.key === "clip_fraction") return [0, 1];
     reach = Math.ceil(reach * 10 - 1e-9) / 10;
+    if (one.share) reach = Math.min(1, reach);  // kept can be above: then the rest would be one colour
     return one.change ? [-Math.max(0.2, reach), Math.max(0.2, reach)] : [0, reach];
   }
 
@@ -72,7 +73,7 @@
       const fill = bare ? plain : A.shade(one.scale, (found.mean - low) / (high - low));
       const text = A.short(found && found.mean, one.change && row.part !== "baseline");
       made.push({ row: place, slice: column.place, i, j, fill,
-        ink: bare ? muted : A.inkOn(fill), text: at.tile >= 27 && wide(text, 11) < at.tile - 2 ? text : "",
+        above: !bare && found.mean > high, ink: bare ? muted : A.inkOn(fill), text: at.tile >= 27 && wide(text, 11) < at.tile - 2 ? text : "",
         x: at.x[j] + 0.75, x2: at.x[j] + at.tile - 0.75, xm: at.x[j] + at.tile / 2,
         y: at.y[i] + 0.75, y2: at.y[i] + at.high - 0.75, ym: at.y[i] + at.high / 2 });
     }));
@@ -131,13 +132,15 @@
               y2: shape.y[i] + shape.high + 1, stroke: A.css("--focus") }];
   }
 
-  function legend(one, [low, high]) {
+  function legend(one, [low, high], above) {
     const stops = A.data.colours[one.scale];
     const bar = A.element("i");
     bar.style.background = `linear-gradient(90deg, ${stops.join(",")})`;
     A.byId("map-scale").replaceChildren(A.short(low, one.change), bar, A.short(high, one.change),
-      A.element("span", {}, one.dark));
+      A.element("span", {}, above ? `${one.dark}; ▲ above ${A.short(high)}` : one.dark));
   }
+  const corners = (made) => made.filter((tile) => tile.above)
+    .map((tile) => ({ x: tile.x2 - 5, y: tile.y + 5, text: "▲", size: 7, ink: tile.ink, limit: 9 }));
 
   function words(one) {
     A.byId("map-title").textContent = `${one.title} by rule and slice`;
@@ -164,11 +167,12 @@
     const range = limits(one, rows, columns);
     const across = rowLabels(shape), along = columnLabels(shape, one);
     words(one);
-    legend(one, range);
+    const made = tiles(shape, one, range), above = corners(made);
+    legend(one, range, above.length > 0);
     table(one);
     return A.draw("map", {
-      tiles: tiles(shape, one, range), frames: frames(shape), cursor: marker(),
-      left: [...across.left, ...along.left], right: across.right, middle: along.middle, slanted: along.slanted,
+      tiles: made, frames: frames(shape), cursor: marker(),
+      left: [...across.left, ...along.left], right: across.right, middle: [...along.middle, ...above], slanted: along.slanted,
     }, { size: { width: shape.width, height: shape.height },
          renderer: rows.length * columns.length > MANY ? "canvas" : "svg", listen });
   }

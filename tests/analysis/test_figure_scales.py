@@ -1,0 +1,35 @@
+"""A few large or outlying numbers leave the rest of a figure readable."""
+
+from __future__ import annotations
+
+import pytest
+from planted_cells import cell, set_value, sweep
+from planted_run_files import table_of
+
+from analysis.figures.map import figure as map_figure
+from analysis.figures.map_view import map_view
+
+
+def _kept_above(folder, *, above):
+    cells = sweep(["flat"], [0.5, 1.0], 1)
+    generous = cell("automatic", 1.0, 0)
+    set_value(generous, {"metric": "kept", "slice": "3"}, above, 90)
+    return table_of(folder, *cells, generous)
+
+
+def test_what_keeps_more_than_all_is_marked_and_leaves_the_colours_of_the_rest(tmp_path):
+    table = _kept_above(tmp_path, above=2.31)
+    (family,) = map_view(table).families
+    kept = family.panels[0]
+    assert kept.limits == (0.0, pytest.approx(1.0))
+    drawn = map_figure(table)
+    panel = next(axes for axes in drawn.axes if axes.get_title(loc="left") == "a  Kept")
+    assert len([patch for patch in panel.patches if patch.get_gid() == "above"]) == 1
+    words = [text.get_text() for axes in drawn.axes for text in axes.texts]
+    assert words.count("dark: little kept; ▲ above 1") == 1
+    assert "2.31" in words
+
+
+def test_where_nothing_is_above_nothing_is_said_of_it(tmp_path):
+    drawn = map_figure(_kept_above(tmp_path, above=0.5))
+    assert not any("▲" in text.get_text() for axes in drawn.axes for text in axes.texts)
