@@ -13,6 +13,7 @@ from matplotlib.ticker import MaxNLocator
 
 from analysis import style
 from analysis.audits import CHANCE, Audits
+from analysis.figures.marks import drawn_interval
 from analysis.figures.scales import thresholds
 from analysis.figures.sheet import label, note
 from analysis.lines import Line
@@ -125,7 +126,7 @@ def _best(line: Line) -> int:
 def _marks(
     axes: Axes, at: np.ndarray, rows: pd.DataFrame, looks: Looks, most: float, *, line: bool
 ) -> None:
-    mean, low, high = (rows[name].to_numpy(float) for name in ("mean", "lo", "hi"))
+    mean, (low, high) = rows["mean"].to_numpy(float), drawn_interval(rows)
     low, high = np.clip(low, 0, None), np.clip(high, None, most)
     some = np.isfinite(low) & np.isfinite(mean)
     axes.vlines(at[some], low[some], high[some], color=looks["color"], linewidth=1, zorder=2.5)

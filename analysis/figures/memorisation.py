@@ -203,7 +203,7 @@ def _caption(shown: _Shown, slices: SliceAxis) -> str:
         f" false alarms{rate}, of slices with enough records" if shown.area else "",
         "h: a mark a run; lower bounds at 95 % for any mechanism; dashed: as much as is certified;"
         " ×: refuted" if len(shown.bounds) else "",
-        common_words.seeds(shown.cells, conditions, f"Bars: {common_words.STUDENT},"),
+        common_words.intervals(shown.cells, conditions, f"Bars: {common_words.STUDENT},"),
         slices.words,
     ]  # fmt: skip
     return common_words.caption(shown.cells, conditions, own)

@@ -14,6 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from analysis import style
 from analysis.figures import common_words
 from analysis.figures.accountants import draw_accountants
+from analysis.figures.marks import FEWEST, drawn_interval, seed_dots
 from analysis.figures.scales import thresholds
 from analysis.figures.sheet import WIDE, Entry, label, legend, legend_height, note, page, panel
 from analysis.lines import Family, Line, family, private_lines
@@ -97,7 +98,8 @@ def _front(
         x, y = (found.loc[list(line.conditions), "mean"].to_numpy(float) for found in (across, up))
         axes.plot(x, y, linewidth=0.8, markersize=4, gid=line.name, **looks)
         for condition in line.conditions:
-            _cross(axes, across.loc[condition], up.loc[condition], looks["color"])
+            _cross(axes, across.loc[[condition]], up.loc[[condition]], looks["color"])
+            _seeds(axes, cells, condition, (mean, tail), looks["color"])
         if len(x) > 1 and len(cells.lines) <= 4:
             for end, beside in ((0, 1), (-1, -2)):
                 above = y[end] >= y[beside]
@@ -127,11 +129,23 @@ def _around(means: pd.Series) -> tuple[float, float]:
     return max(-0.02, low - room), min(1.02, high + room)
 
 
-def _cross(axes: Axes, one: pd.Series, two: pd.Series, colour: str) -> None:
-    looks: dict[str, Any] = {"color": colour, "alpha": 0.35, "linewidth": 0.7}
-    if np.isfinite(one["lo"]) and np.isfinite(two["lo"]):
-        axes.plot([one["lo"], one["hi"]], [two["mean"]] * 2, **looks)
-        axes.plot([one["mean"]] * 2, [two["lo"], two["hi"]], **looks)
+def _cross(axes: Axes, one: pd.DataFrame, two: pd.DataFrame, colour: str) -> None:
+    looks: dict[str, Any] = {"color": colour, "alpha": 0.35, "linewidth": 0.7, "gid": "interval"}
+    across, up = drawn_interval(one), drawn_interval(two)
+    if np.isfinite([*across, *up]).all():
+        axes.plot([across[0][0], across[1][0]], [two["mean"].iloc[0]] * 2, **looks)
+        axes.plot([one["mean"].iloc[0]] * 2, [up[0][0], up[1][0]], **looks)
+
+
+def _seeds(
+    axes: Axes, cells: Family, condition: int, measures: tuple[Measure, Measure], colour: str
+) -> None:
+    """Draw a dot a seed where they are too few for an interval, joined through their mean."""
+    keys = cells.keys([condition])
+    x, y = (measure.values.reindex(keys).to_numpy(float) for measure in measures)
+    if 1 < len(keys) < FEWEST:
+        axes.plot(x, y, color=colour, alpha=0.35, linewidth=0.7, zorder=1.5)
+        seed_dots(axes, x, y, colour)
 
 
 def _ladder(
@@ -148,7 +162,7 @@ def _ladder(
         at = [line.epsilon for line in rungs]
         rows = found.loc[[_best(line) for line in rungs]]
         looks = style.series(place)
-        low, high = (np.clip(rows[end].to_numpy(float), 0, 1) for end in ("lo", "hi"))
+        low, high = (np.clip(ends, 0, 1) for ends in drawn_interval(rows))
         axes.fill_between(at, low, high, color=looks["color"], alpha=0.15, linewidth=0)
         axes.plot(at, rows["mean"], markersize=4, linewidth=1.3, gid=name, **looks)
     for chosen in cells.baselines():
@@ -170,7 +184,10 @@ def _caption(cells: Family, ladder: Sequence[Line], ledgers: pd.DataFrame, rungs
     own = [
         "Test split. a: a line a rule, joining its thresholds C in their order",
         several if rungs > 1 else "These cells have one ε, so there is no ladder of ε",
-        common_words.seeds(cells, conditions, f"Bars (cut at the frame) and bands: {_T},"),
+        common_words.intervals(
+            cells, conditions, f"Bars (cut at the frame) and bands: {_T},",
+            "small dots in a are seeds",
+        ),
         f"{'d' if rungs > 1 else 'b'}: what other accountants say of the same runs at the same δ:"
         " filled, upper bounds; hollow, estimates, which certify nothing; line: what certifies"
         if len(ledgers) else "",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from matplotlib.collections import PolyCollection
 from planted_cells import cell, set_value, sweep
-from planted_run_files import table_of
+from planted_run_files import NOTHING, caption, marks, table_of, titled
 
 from analysis.figures.map import figure as map_figure
 from analysis.figures.map_view import map_view
+from analysis.figures.tail_curves import figure as tail_curves
+from analysis.figures.utility import figure as utility
 
 
 def _kept_above(folder, *, above):
@@ -33,3 +36,19 @@ def test_what_keeps_more_than_all_is_marked_and_leaves_the_colours_of_the_rest(t
 def test_where_nothing_is_above_nothing_is_said_of_it(tmp_path):
     drawn = map_figure(_kept_above(tmp_path, above=0.5))
     assert not any("▲" in text.get_text() for axes in drawn.axes for text in axes.texts)
+
+
+@pytest.mark.parametrize("seeds", [2, 3])
+def test_two_seeds_are_drawn_themselves_and_three_have_an_interval(tmp_path, seeds):
+    table = table_of(tmp_path, *sweep(["flat"], [0.5, 1.0], seeds))
+    curves, front = tail_curves(table), utility(table, NOTHING["ledgers"])
+    axes = titled(curves, "Recall on 8")
+    assert len(marks(axes, "seeds")) == 2 * seeds
+    bands = [one for one in axes.collections if isinstance(one, PolyCollection) and one.get_paths()]
+    assert bool(bands) == (seeds > 2)
+    mean = titled(front, "Mean and tail, ε = 3")
+    assert bool(marks(mean, "interval")) == (seeds > 2)
+    assert bool(marks(mean, "seeds")) == (seeds == 2)
+    for drawn in (curves, front):
+        assert ("2 seeds are too few for an interval" in caption(drawn)) == (seeds == 2)
+        assert ("over 3 seeds" in caption(drawn)) == (seeds > 2)
