@@ -52,3 +52,24 @@ def test_two_seeds_are_drawn_themselves_and_three_have_an_interval(tmp_path, see
     for drawn in (curves, front):
         assert ("2 seeds are too few for an interval" in caption(drawn)) == (seeds == 2)
         assert ("over 3 seeds" in caption(drawn)) == (seeds > 2)
+
+
+def _tick_places(axes):
+    width = axes.get_window_extent().width
+    ends = [axes.transData.transform((tick, 0.0))[0] for tick in axes.get_xticks()]
+    return [(end - axes.get_window_extent().x0) / width for end in ends]
+
+
+def test_one_outlying_threshold_cuts_the_axis_and_squeezes_no_other(tmp_path):
+    table = table_of(tmp_path, *sweep(["flat"], [1e-30, 0.1, 1.0, 5.0], 1))
+    axes = titled(tail_curves(table), "Recall on 8")
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["1e-30", "0.1", "1", "5"]
+    places = _tick_places(axes)
+    assert places[3] - places[1] > 0.4
+    assert [text.get_text() for text in axes.texts if text.get_gid() == "cut"] == ["//"]
+    near, far = titled(tail_curves(table.loc[table["clip_norm"] != 1e-30]), "Recall on 8"), axes
+    assert not [text for text in near.texts if text.get_gid() == "cut"]
+    steps = [place - places[1] for place in places[1:]]
+    plain = [place - _tick_places(near)[0] for place in _tick_places(near)]
+    assert steps[1] / steps[2] == pytest.approx(plain[1] / plain[2])  # decades stay decades
+    assert marks(far, "flat") != marks(near, "flat")

@@ -219,7 +219,8 @@ def _rated(rate, *cells):
 
 @pytest.fixture(scope="module")
 def rated(tmp_path_factory):
-    private = _rated(0.5, *(cell("flat", norm, s) for norm in (0.1, 1.0, 5.0) for s in (0, 1)))
+    norms = (1e-30, 0.1, 1.0, 5.0)
+    private = _rated(0.5, *(cell("flat", norm, s) for norm in norms for s in (0, 1)))
     other = _rated(1e6, *clip_only(["flat"], [3.0], 1))
     for content in private[-2:]:
         set_value(content, {"metric": "kept", "slice": "3"}, 2.31, 90)
@@ -249,6 +250,11 @@ def test_what_all_rows_share_is_said_once_and_no_text_lies_over_another(rated, o
     plain = "(tile) => Atlas.shade('survive', Atlas.valueOf('kept', tile.row, tile.slice).mean)"
     assert rest["fill"] == page.evaluate(plain, rest)
     assert "▲ above 1.00" in page.text_content("#map-scale")
+    shown = page.text_content("#curves")
+    assert all(tick in shown for tick in ("1e-30", "//", "0.1", "clipping threshold C"))
+    at = page.evaluate("Atlas.views.curves.view.data('curves').map((d) => d.at)")
+    assert at == pytest.approx([0, 0.7, 1.7, 2.4], abs=0.01)  # decades, but for the cut
+    assert "fewer than 3: no band" in page.text_content("#curves-about")
 
 
 def _without(metric):

@@ -18,6 +18,24 @@
   const enough = (found) => found.low !== null && found.seeds >= FEWEST;
   const spanned = (found) => enough(found) ? [found.low, found.high] : [found.mean, found.mean];
 
+  // Where thresholds stand, in decades. Between two that are far apart the axis is cut, or one C
+  // of 1e-30 would squeeze all others together.
+  const FAR = 3, GAP = 0.7;
+  function axis(norms) {
+    const at = new Map(), ticks = [], labels = [];
+    const tick = (place, label) => { ticks.push(place); labels.push(label); };
+    let place = 0;
+    norms.forEach((c, i) => {
+      const step = i ? Math.log10(c) - Math.log10(norms[i - 1]) : 0;
+      const cut = step > FAR && norms.length > 2;
+      if (cut) tick(place + GAP / 2, "//");
+      place += cut ? GAP : step;
+      at.set(c, place);
+      tick(place, String(c));
+    });
+    return { at, ticks, labels };
+  }
+
   function curves() {
     const made = [], level = [];
     let banded = false;
@@ -44,8 +62,9 @@
       ? `${banded ? "Mean and 95 % band over seeds" : `Mean over seeds, fewer than ${FEWEST}: no band`}, ${state.split} split.${base} ${rates(scaled)}`
       : "No rule with a C among what is chosen.";
     const norms = [...new Set(made.map((entry) => entry.c))].sort((a, b) => a - b);
-    return A.draw("curves", { curves: made, level },
-      { signals: { norms }, listen: (view) => listen(view, "curves") });
+    const { at, ticks, labels } = axis(norms.filter((c) => c > 0));
+    return A.draw("curves", { curves: made.map((entry) => ({ ...entry, at: at.get(entry.c) })), level },
+      { signals: { ticks, labels }, listen: (view) => listen(view, "curves") });
   }
   const capital = (text) => text[0].toUpperCase() + text.slice(1);
   const rates = (found) => found.map((word) => ({
