@@ -25,8 +25,9 @@ UNITS = {"exposure": "exposure, bits", "membership_auc": "area under ROC",
          "tpr_at_1pct": "true positives"}  # fmt: skip
 MOST = {"exposure": math.inf, "membership_auc": 1.0, "tpr_at_1pct": 1.0}
 """The largest that a metric can be; the smallest is 0."""
-_BOUNDS = {"gradient": ("#7b3294", "^"), "canaries": ("#009e73", "o"),
-           "membership": ("#e69f00", "s")}  # fmt: skip
+_BOUNDS = {"gradient": ("#8c510a", "p"), "canaries": ("#cc79a7", "h"),
+           "membership": ("#01665e", "d")}  # fmt: skip
+"""Neither colour nor mark is that of a slice or of canaries; hollow is only the baseline."""
 
 
 def against_epsilon(
@@ -103,7 +104,7 @@ def beside_claim(axes: Axes, found: pd.DataFrame, why: str) -> None:
         own = found.loc[found["audit"] == name]
         shift = 0.018 * far * (place - (len(names) - 1) / 2)
         high = own["bound"].clip(upper=top)
-        axes.plot(own["epsilon"] + shift, high, markersize=3.4, markeredgewidth=0.7, alpha=0.8,
+        axes.plot(own["epsilon"] + shift, high, markersize=3.6, markeredgewidth=0, alpha=0.6,
                   gid=f"bound {name}", **bound_looks(name))  # fmt: skip
         refuted = own["refuted"].fillna(value=False).astype(bool)
         axes.plot(own.loc[refuted, "epsilon"] + shift, high[refuted], linestyle="", marker="x",
@@ -116,7 +117,7 @@ def beside_claim(axes: Axes, found: pd.DataFrame, why: str) -> None:
 def bound_looks(name: str) -> Looks:
     """Return colour and marker of an audit's bounds."""
     colour, marker = _BOUNDS.get(name, (style.INK, "*"))
-    return {"color": colour, "marker": marker, "linestyle": "", "markerfacecolor": "none"}
+    return {"color": colour, "marker": marker, "linestyle": ""}
 
 
 def _best(line: Line) -> int:

@@ -113,7 +113,13 @@ class _Shown:
         found = [Entry(column.name, looks) for column, looks in self.parts]
         audited = sorted(set(self.bounds["audit"]))
         own = [Entry(f"bound, audit={name}", bound_looks(name)) for name in audited]
-        return [*kinds, *found, *own, Entry("nothing remembered", _CHANCE)]
+        plain = [Entry("hollow: baseline", _HOLLOW)] if self._baselines else []
+        return [*kinds, *found, *own, *plain, Entry("nothing remembered", _CHANCE)]
+
+    @property
+    def _baselines(self) -> bool:
+        every = (self.exposure, self.canaries, self.members)
+        return any(one is not None and one.baselines for one in every)
 
     @property
     def rules(self) -> list[Entry]:
@@ -126,6 +132,7 @@ class _Shown:
 
 
 _WHOM = {"canaries": "canaries", "membership": "members"}
+_HOLLOW = {"color": style.MUTED, "marker": "o", "linestyle": "", "markerfacecolor": style.PAPER}
 _CHANCE = {"color": style.MUTED, "linestyle": (0, (1, 1.5)), "marker": ""}
 _KINDS = (("#7b3294", "^", "-"), ("#e69f00", "v", (0, (5, 1.5))), ("#009e73", "P", (0, (2, 1))))
 _PARTS = (
