@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from matplotlib.collections import PolyCollection
-from planted_cells import cell, set_value, sweep
+from planted_cells import baseline, cell, set_value, sweep
 from planted_run_files import NOTHING, caption, marks, table_of, titled
 
 from analysis.figures.map import figure as map_figure
@@ -73,3 +73,20 @@ def test_one_outlying_threshold_cuts_the_axis_and_squeezes_no_other(tmp_path):
     plain = [place - _tick_places(near)[0] for place in _tick_places(near)]
     assert steps[1] / steps[2] == pytest.approx(plain[1] / plain[2])  # decades stay decades
     assert marks(far, "flat") != marks(near, "flat")
+
+
+def test_settings_of_every_row_are_said_once_below_the_map_and_others_beside_theirs(tmp_path):
+    rated = [(0.5, 64.0, cell("flat", norm)) for norm in (0.1, 1.0, 5.0)]
+    rated += [(0.5, 256.0, cell("adaptive")), (1e6, 64.0, cell(mechanism="clip_only"))]
+    rated += [(0.1, 64.0, baseline())]
+    cells = [one | {"config.optim.lr": lr, "config.batch": n} for lr, n, one in rated]
+    table = table_of(tmp_path, *cells)
+    rows = map_view(table).families[0].rows
+    by_part = {(row.part, row.group): row.detail for row in rows}
+    assert by_part["private", "flat"] == "batch=64"
+    assert by_part["private", "adaptive"] == "batch=256"
+    assert by_part["baseline", "baseline"] == ""
+    assert by_part["diagnostic", "flat, clip only"] == "batch=64, optim.lr=1000000"
+    words = caption(map_figure(table))
+    assert "Every private row: optim.lr=0.5." in words
+    assert "Baselines: batch=64, optim.lr=0.1." in words
