@@ -91,12 +91,12 @@ const Atlas = (() => {
   const slices = () => family().slices.map((slice, place) => ({ slice, place }))
     .filter((entry) => state.slices.has(entry.place));
 
-  // The settings that all of some rows share, by part; one row, but for a baseline, keeps its own.
+  // The settings that all of some rows share, by part.
   function alike(entries) {
     const found = { baseline: [], private: [], diagnostic: [] };
     for (const part of Object.keys(found)) {
       const own = entries.filter(({ row }) => row.part === part).map(({ row }) => row.settings);
-      if (own.length > 1 || (own.length && part === "baseline")) found[part] = own[0].filter((word) => own.every((words) => words.includes(word)));
+      if (own.length) found[part] = own[0].filter((word) => own.every((words) => words.includes(word)));
     }
     return found;
   }

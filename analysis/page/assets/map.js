@@ -88,8 +88,10 @@
       const first = i === 0 || at.groups[i] !== at.groups[i - 1];
       const second = i > 0 && !first && (i === 1 || at.groups[i - 1] !== at.groups[i - 2]);
       const note = row.part === "private" ? "" : NOT_PRIVATE;
-      if (first) left.push({ x: 0, y, text: called(row), size: 12.5, ink, limit: at.labels.group - 6 });
-      if (second) left.push({ x: 0, y, text: row.short, size: 11, ink: muted, limit: at.labels.group - 6 });
+      // A group of one row has both lines on it, or nothing would say who is protected.
+      const alone = first && row.part !== "baseline" && at.groups[i + 1] !== at.groups[i];
+      if (first) left.push({ x: 0, y: alone ? y - 6 : y, text: called(row), size: 12.5, ink, limit: at.labels.group - 6 });
+      if (second || alone) left.push({ x: 0, y: alone ? y + 7 : y, text: row.short, size: 11, ink: muted, limit: at.labels.group - 6 });
       if (!second && !first && note && at.groups[i - 2] !== at.groups[i]) left.push({ x: 0, y, text: note, size: 11, ink: muted, limit: at.labels.group - 6 });
       const bare = row.part === "baseline";
       if (at.norms[i]) right.push({ x: at.labels.group + at.labels.norm - 8, y, text: at.norms[i], size: bare ? 11 : 12, ink: bare ? muted : ink, limit: at.labels.norm - 8 });
