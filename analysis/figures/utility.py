@@ -115,8 +115,8 @@ def _caption(cells: Family, ladder: Sequence[Line], ledgers: pd.DataFrame, rungs
     conditions += [chosen.condition for chosen in cells.baselines()]
     several = "b, c: every rule and ε at its best C by validation accuracy"
     own = [
-        "Test split. a: a line a rule, joining its thresholds C in their order; hollow, at the"
-        " frame: beyond it",
+        "Test split. a: a line a rule, joining its thresholds C in their order; what is hollow"
+        " at the frame, if anything, lies beyond it",
         several if rungs > 1 else "These cells have one ε, so there is no ladder of ε",
         common_words.intervals(
             cells, conditions, f"Bars in a (of the best C, cut at the frame) and bands: {_T},",
