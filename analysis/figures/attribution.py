@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from analysis import style
 from analysis.effects import EFFECTS, FALL, effects, partners
 from analysis.figures import common_words
-from analysis.figures.marks import estimates, offsets
+from analysis.figures.marks import drawn_interval_of, estimates, offsets
 from analysis.figures.sheet import (
     WIDE,
     Entry,
@@ -25,7 +25,6 @@ from analysis.figures.sheet import (
     write_title,
 )  # fmt: skip
 from analysis.figures.slice_axis import SliceAxis, draw_slices, slice_axis
-from analysis.interval import t_interval_of
 from analysis.lines import Chosen, Family, family
 from analysis.measures import by_slice
 from analysis.slices import SliceColumn
@@ -117,7 +116,7 @@ def _bars(axes: Axes, at: np.ndarray, parts: Sequence[dict[str, np.ndarray]], ea
 
     def told(name: str) -> np.ndarray:
         columns = [part[name][:, 0] for part in parts] if each else list(parts[0][name].T)
-        return 100 * np.array([t_interval_of(values) for values in columns]).reshape(-1, 3)
+        return 100 * np.array([drawn_interval_of(values) for values in columns]).reshape(-1, 3)
 
     if not any(np.isfinite(told(name)).any() for name in (*EFFECTS, FALL)):
         note(axes, "no baseline beside these cells")
@@ -176,7 +175,7 @@ def _caption(
         "Paired by rule, C and seed; the baseline has a learning rate of its own, so that what"
         " another one does counts as clipping and as noise",
         common_words.best(chosen),
-        common_words.seeds(
+        common_words.intervals(
             cells, conditions, f"Bars: mean; lines, cut at the frame: {common_words.STUDENT},"
         ),
         _incomplete(pairs, conditions),

@@ -13,6 +13,7 @@ from matplotlib.ticker import MaxNLocator
 
 from analysis import style
 from analysis.audits import CHANCE, Audits
+from analysis.figures.marks import drawn_interval
 from analysis.figures.scales import thresholds
 from analysis.figures.sheet import label, note
 from analysis.lines import Line
@@ -24,8 +25,9 @@ UNITS = {"exposure": "exposure, bits", "membership_auc": "area under ROC",
          "tpr_at_1pct": "true positives"}  # fmt: skip
 MOST = {"exposure": math.inf, "membership_auc": 1.0, "tpr_at_1pct": 1.0}
 """The largest that a metric can be; the smallest is 0."""
-_BOUNDS = {"gradient": ("#7b3294", "^"), "canaries": ("#009e73", "o"),
-           "membership": ("#e69f00", "s")}  # fmt: skip
+_BOUNDS = {"gradient": ("#8c510a", "p"), "canaries": ("#cc79a7", "h"),
+           "membership": ("#01665e", "d")}  # fmt: skip
+"""Neither colour nor mark is that of a slice or of canaries; hollow is only the baseline."""
 
 
 def against_epsilon(
@@ -102,7 +104,7 @@ def beside_claim(axes: Axes, found: pd.DataFrame, why: str) -> None:
         own = found.loc[found["audit"] == name]
         shift = 0.018 * far * (place - (len(names) - 1) / 2)
         high = own["bound"].clip(upper=top)
-        axes.plot(own["epsilon"] + shift, high, markersize=3.4, markeredgewidth=0.7, alpha=0.8,
+        axes.plot(own["epsilon"] + shift, high, markersize=3.6, markeredgewidth=0, alpha=0.6,
                   gid=f"bound {name}", **bound_looks(name))  # fmt: skip
         refuted = own["refuted"].fillna(value=False).astype(bool)
         axes.plot(own.loc[refuted, "epsilon"] + shift, high[refuted], linestyle="", marker="x",
@@ -115,7 +117,7 @@ def beside_claim(axes: Axes, found: pd.DataFrame, why: str) -> None:
 def bound_looks(name: str) -> Looks:
     """Return colour and marker of an audit's bounds."""
     colour, marker = _BOUNDS.get(name, (style.INK, "*"))
-    return {"color": colour, "marker": marker, "linestyle": "", "markerfacecolor": "none"}
+    return {"color": colour, "marker": marker, "linestyle": ""}
 
 
 def _best(line: Line) -> int:
@@ -125,7 +127,7 @@ def _best(line: Line) -> int:
 def _marks(
     axes: Axes, at: np.ndarray, rows: pd.DataFrame, looks: Looks, most: float, *, line: bool
 ) -> None:
-    mean, low, high = (rows[name].to_numpy(float) for name in ("mean", "lo", "hi"))
+    mean, (low, high) = rows["mean"].to_numpy(float), drawn_interval(rows)
     low, high = np.clip(low, 0, None), np.clip(high, None, most)
     some = np.isfinite(low) & np.isfinite(mean)
     axes.vlines(at[some], low[some], high[some], color=looks["color"], linewidth=1, zorder=2.5)

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 
 from analysis import style
 from analysis.audits import CHANCE, Audits, paired_fall
 from analysis.figures.audit_panels import MOST as LARGEST
 from analysis.figures.audit_panels import UNITS
-from analysis.figures.marks import estimates, offsets
+from analysis.figures.marks import drawn_interval, drawn_interval_of, estimates, offsets
 from analysis.figures.sheet import label, note
 from analysis.figures.slice_axis import SliceAxis, draw_slices
-from analysis.interval import t_interval_of
 from analysis.lines import Line
 
 MOST = 4
@@ -42,7 +42,7 @@ def lost(axes: Axes, audit: Audits | None, slices: SliceAxis, names: Sequence[st
     for (line, condition), shift in zip(chosen, offsets(len(chosen)), strict=True):
         if audit is None:
             continue
-        found = [t_interval_of(paired_fall(audit, condition, one)) for one in slices.columns]
+        found = [drawn_interval_of(paired_fall(audit, condition, one)) for one in slices.columns]
         mean, low, high = (np.array(values) for values in zip(*found, strict=True))
         looks = style.series(names.index(line.name))
         estimates(axes, slices.at + shift, mean, (low, high), looks, line.name)
@@ -75,8 +75,8 @@ def leaked(
                  linestyle=(0, (1, 1.5)), gid="chance")  # fmt: skip
     found = {column: audit.found(column) for column in slices.columns}
     for (condition, looks, name), shift in zip(marks, offsets(len(marks)), strict=True):
-        rows = [found[column].reindex([condition]).iloc[0] for column in slices.columns]
-        mean, low, high = (np.array([row[x] for row in rows]) for x in ("mean", "lo", "hi"))
+        rows = pd.concat([found[column].reindex([condition]) for column in slices.columns])
+        mean, (low, high) = rows["mean"].to_numpy(float), drawn_interval(rows)
         ends = np.clip(low, 0, None), np.clip(high, None, LARGEST[audit.metric])
         estimates(axes, slices.at + shift, mean, ends, looks, name)
     label(axes, y=UNITS[audit.metric])

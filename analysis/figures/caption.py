@@ -11,12 +11,15 @@ from analysis.conditions import conditions, named_cells
 from analysis.figures.map_view import MapView
 from analysis.figures.page import framed
 from analysis.figures.sentences import joined, learning_rate, privacy, setting, tested
+from analysis.lettering import one_line
 from analysis.settings import of_baselines
 from analysis.slices import declared_rare, rare_below
 from analysis.wording import plain_number
 
 _OTHERS = "Rows marked not private have no guarantee (ε = ∞)"
 
+_PARTS = {"baseline": "Baselines", "private": "Every private row",
+          "diagnostic": "Every diagnostic"}  # fmt: skip
 _RELEASES = {
     "private": "diagnostic, not private",
     "accounted": "noised, and inside ε",
@@ -34,6 +37,10 @@ def caption(table: pd.DataFrame, view: MapView) -> str:
         _seeds(view),
         _pairs(view),
         _baselines(table),
+        *(
+            f"{_PARTS[part]}: {', '.join(map(one_line, words))}"
+            for part, words in view.alike.items()
+        ),
         learning_rate(cells),
         _telemetry(table),
         tested(table),

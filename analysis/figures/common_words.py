@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from analysis.cells import one_row_each
 from analysis.figures import sentences
+from analysis.figures.marks import FEWEST
 from analysis.lines import Chosen, Family, Line
 from analysis.wording import epsilon_text
 
@@ -42,6 +43,23 @@ def seeds(cells: Family, conditions: Sequence[int], what: str) -> str:
     low, high = int(found.min()), int(found.max())
     told = f"{low}–{high}" if low < high else f"{high}"
     return f"{what} over {told} seeds" + (", none where there is only 1" if low < 2 else "")
+
+
+def intervals(cells: Family, conditions: Sequence[int], what: str, instead: str = "") -> str:
+    """Return ``what`` is over how many seeds, and ``instead``, what is drawn of fewer than an
+    interval needs (``marks.FEWEST``).
+    """
+    drawn = cells.named.loc[cells.named["condition"].isin(list(conditions)), :]
+    found = drawn.groupby("condition")["replicate"].nunique()
+    if found.empty or found.max() < 2:
+        return seeds(cells, conditions, what)
+    low, high = int(found.min()), int(found.max())
+    shown = instead and f": {instead}"
+    if high < FEWEST:
+        return f"{high} seeds are too few for an interval{shown}"
+    told = f"{low}–{high}" if low < high else f"{high}"
+    few = f"; fewer than {FEWEST} are too few{shown}" if low < FEWEST else ""
+    return f"{what} over {told} seeds{few}"
 
 
 def budgets(cells: Family) -> str:

@@ -5,6 +5,7 @@ Rows are rules and thresholds, columns are slices. Kept leads, for the clip frac
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
@@ -51,15 +52,17 @@ def _draw(view: MapView, words: str) -> Figure:
     text = wrap(words, wide - 2 * MARGIN, style.TEXT)
     below = _high(notes, style.TEXT), _high(text, style.TEXT)
     drawn = style.Page(figsize=(wide, high + sum(below)), facecolor=style.PAPER)
+    every = [panel for family in view.families for panel in family.panels]
     for block, family in zip(page.blocks, view.families, strict=True):
         _heading(drawn, block)
-        _family(drawn, block, family)
+        _family(drawn, block, family, every)
     _below(drawn, high, notes, style.TEXT, "notes")
     _below(drawn, high + below[0], text, style.TEXT, "caption")
     return drawn
 
 
-def _family(drawn: Figure, block: Block, family: Family) -> None:
+def _family(drawn: Figure, block: Block, family: Family, every: Sequence[Panel]) -> None:
+    """Draw a family; ``every`` panel of the map is asked for what its scale has to say."""
     layout = block.layout
     for place, panel in enumerate(family.panels):
         x, y = layout.corner(place)
@@ -73,7 +76,8 @@ def _family(drawn: Figure, block: Block, family: Family) -> None:
         else:
             axes.set_yticks([])
         if layout.bars[place]:
-            _bar(drawn, (x, corner[1] + layout.grid.size[1]), panel)
+            above = any(p.above.any() for p in every if p.title == panel.title)
+            _bar(drawn, (x, corner[1] + layout.grid.size[1]), panel, above=above)
 
 
 def _heading(drawn: Figure, block: Block) -> None:
@@ -147,7 +151,9 @@ def _left_text(
     axes.text(-distance, y, text, fontfamily=list(fonts_for(text)), **(looks | properties))
 
 
-def _bar(drawn: Figure, corner: tuple[float, float], panel: Panel, gap: float = 0.1) -> None:
+def _bar(
+    drawn: Figure, corner: tuple[float, float], panel: Panel, *, above: bool, gap: float = 0.1
+) -> None:
     wide = min(1.6, float(drawn.axes[-1].get_xlim()[1]) / 2)
     axes = _axes(drawn, (corner[0], corner[1] + gap), (wide, 0.07))
     norm = Normalize(*panel.limits)
@@ -157,5 +163,7 @@ def _bar(drawn: Figure, corner: tuple[float, float], panel: Panel, gap: float = 
     ticks = [low, (low + high) / 2, high]
     bar.set_ticks(ticks, labels=[f"{tick:.2g}".replace("-", "−") for tick in ticks])
     bar.ax.tick_params(labelsize=style.SMALL, length=1.5, pad=1, color=style.EDGE)
-    axes.text(1.07, 0.5, panel.dark, transform=axes.transAxes, va="center_baseline",
+    most = f"{high:.2g}"
+    words = f"{panel.dark}; ▲ above {most}" if above else panel.dark
+    axes.text(1.07, 0.5, words, transform=axes.transAxes, va="center_baseline",
               fontsize=style.SMALL, color=style.MUTED)  # fmt: skip

@@ -51,10 +51,15 @@ class Family:
 
 @dataclass(frozen=True)
 class MapView:
-    """Everything that is drawn; ``notes`` are the settings that rows had no room for, in full."""
+    """Everything that is drawn; ``notes`` are the settings that rows had no room for, in full.
+
+    ``alike`` holds by part (baseline, private, diagnostic) the settings of all its rows, which are
+    said once and not beside every row.
+    """
 
     families: tuple[Family, ...]
     notes: tuple[str, ...]
+    alike: Mapping[str, tuple[str, ...]]
 
     @property
     def spread(self) -> bool:
@@ -76,8 +81,14 @@ def map_view(table: pd.DataFrame) -> MapView:
     _one_setting(table)
     named = conditions(table)
     seeds = named.groupby("condition").agg(seeds=("replicate", "nunique"))["seeds"].to_numpy()
-    notes = Notes(Counter(w for words in _rows_of(named)["settings"] for w in words))
-    rows = _rows(_rows_of(named), seeds, notes)
+    first = _rows_of(named)
+    alike = _alike(first)
+    first = first.assign(settings=[
+        tuple(word for word in words if word not in alike.get(part, ()))
+        for part, words in zip(first["part"], first["settings"], strict=True)
+    ])  # fmt: skip
+    notes = Notes(Counter(word for words in first["settings"] for word in words))
+    rows = _rows(first, seeds, notes)
     families = [
         _family(table, named, part, rows, seeds) for _, part in named.groupby("family", sort=True)
     ]
@@ -85,7 +96,20 @@ def map_view(table: pd.DataFrame) -> MapView:
     families = [
         replace(family, panels=tuple(next(panels) for _ in family.panels)) for family in families
     ]
-    return MapView(tuple(families), notes.in_full())
+    return MapView(tuple(families), notes.in_full(), alike)
+
+
+def _alike(first: pd.DataFrame) -> dict[str, tuple[str, ...]]:
+    """Return by part the settings that all its rows share; one row, but for a baseline, keeps its
+    own beside it.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for part, rows in first.groupby("part", sort=False):
+        every = list(rows["settings"])
+        if len(every) > 1 or part == "baseline":
+            shared = [word for word in every[0] if all(word in words for words in every)]
+            found[str(part)] = tuple(shared)
+    return {part: words for part, words in found.items() if words}
 
 
 def _one_setting(table: pd.DataFrame) -> None:

@@ -5,7 +5,34 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
+
+from analysis.interval import t_interval_of
+
+FEWEST = 3
+"""Seeds from which on an interval over them is drawn. That of two is 12.7 times as wide as they are
+apart, and fills a panel: two seeds tell more when they are drawn themselves.
+"""
+
+
+def drawn_interval(rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Return ``lo`` and ``hi`` of ``over_conditions``; NaN for fewer than ``FEWEST`` seeds."""
+    enough = rows["seeds"].to_numpy(float) >= FEWEST
+    low, high = (np.where(enough, rows[name].to_numpy(float), np.nan) for name in ("lo", "hi"))
+    return low, high
+
+
+def drawn_interval_of(values: np.ndarray) -> tuple[float, float, float]:
+    """Return what ``t_interval_of`` does; without an interval for fewer than ``FEWEST`` values."""
+    mean, low, high = t_interval_of(values)
+    return (mean, low, high) if np.isfinite(values).sum() >= FEWEST else (mean, np.nan, np.nan)
+
+
+def seed_dots(axes: Axes, at: np.ndarray, values: np.ndarray, colour: str) -> None:
+    """Draw a dot a seed."""
+    axes.plot(at, values, linestyle="", marker=".", markersize=2.6, gid="seeds", color=colour,
+              alpha=0.75, zorder=2.5)  # fmt: skip
 
 
 def offsets(number: int, room: float = 0.62) -> np.ndarray:

@@ -113,7 +113,13 @@ class _Shown:
         found = [Entry(column.name, looks) for column, looks in self.parts]
         audited = sorted(set(self.bounds["audit"]))
         own = [Entry(f"bound, audit={name}", bound_looks(name)) for name in audited]
-        return [*kinds, *found, *own, Entry("nothing remembered", _CHANCE)]
+        plain = [Entry("hollow: baseline", _HOLLOW)] if self._baselines else []
+        return [*kinds, *found, *own, *plain, Entry("nothing remembered", _CHANCE)]
+
+    @property
+    def _baselines(self) -> bool:
+        every = (self.exposure, self.canaries, self.members)
+        return any(one is not None and one.baselines for one in every)
 
     @property
     def rules(self) -> list[Entry]:
@@ -126,6 +132,7 @@ class _Shown:
 
 
 _WHOM = {"canaries": "canaries", "membership": "members"}
+_HOLLOW = {"color": style.MUTED, "marker": "o", "linestyle": "", "markerfacecolor": style.PAPER}
 _CHANCE = {"color": style.MUTED, "linestyle": (0, (1, 1.5)), "marker": ""}
 _KINDS = (("#7b3294", "^", "-"), ("#e69f00", "v", (0, (5, 1.5))), ("#009e73", "P", (0, (2, 1))))
 _PARTS = (
@@ -203,7 +210,7 @@ def _caption(shown: _Shown, slices: SliceAxis) -> str:
         f" false alarms{rate}, of slices with enough records" if shown.area else "",
         "h: a mark a run; lower bounds at 95 % for any mechanism; dashed: as much as is certified;"
         " ×: refuted" if len(shown.bounds) else "",
-        common_words.seeds(shown.cells, conditions, f"Bars: {common_words.STUDENT},"),
+        common_words.intervals(shown.cells, conditions, f"Bars: {common_words.STUDENT},"),
         slices.words,
     ]  # fmt: skip
     return common_words.caption(shown.cells, conditions, own)

@@ -38,6 +38,11 @@ class Panel:
     limits: tuple[float, float]
     signed: bool
 
+    @property
+    def above(self) -> np.ndarray:
+        """Tiles whose value is above the scale, ``[rows, columns]``: they have its last colour."""
+        return (self.mean > self.limits[1]) & ~self.plain[:, None]
+
 
 @dataclass(frozen=True)
 class Cells:
@@ -69,7 +74,11 @@ class Cells:
 
 
 def kept(cells: Cells) -> Panel:
-    """Return the share of the gradient norm that was left after clipping."""
+    """Return the share of the gradient norm that was left after clipping.
+
+    Weights can exceed 1, as those of ``automatic`` do, and then a slice keeps more than all: its
+    scale ends at 1 all the same, or what clipping took would be one colour.
+    """
     mean, sd, seeds = cells.arrays("kept", "train", "value")
     return Panel(
         title="Kept",
@@ -80,7 +89,7 @@ def kept(cells: Cells) -> Panel:
         seeds=seeds,
         plain=cells.plain,
         cmap=style.SURVIVING,
-        limits=(0.0, _reach(mean[~cells.plain])),
+        limits=(0.0, min(1.0, _reach(mean[~cells.plain]))),
         signed=False,
     )
 

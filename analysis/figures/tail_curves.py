@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from analysis import style
 from analysis.figures import common_words
+from analysis.figures.marks import drawn_interval, seed_dots
 from analysis.figures.scales import thresholds
 from analysis.figures.sheet import Entry, label, legend, legend_height, note, page, panel
 from analysis.lines import Family, Line, family
@@ -22,8 +23,8 @@ _MOST = 8
 def figure(table: pd.DataFrame | Family) -> Figure:
     """Draw recall on the rare labels, accuracy of the tail and of the worst slice against C.
 
-    Lines are means over seeds and bands their 95 % interval; dots are seeds. ``table`` holds cells
-    of one family. Only the ε with the most cells is drawn.
+    Lines are means over seeds and bands their 95 % interval where there are three seeds or more;
+    dots are seeds. ``table`` holds cells of one family. Only the ε with the most cells is drawn.
     """
     with style.drawing():
         whole = family(table)
@@ -61,8 +62,9 @@ def _panel(axes: Axes, cells: Family, title: str, measure: Measure | None) -> No
         row = found.loc[chosen.condition]
         looks = {**style.BASELINE, "marker": ""}
         axes.axhline(row["mean"], linewidth=1.1, gid="baseline", **looks)
-        if np.isfinite(row["lo"]):
-            axes.axhspan(row["lo"], row["hi"], color=style.MUTED, alpha=0.12, linewidth=0)
+        (low,), (high,) = drawn_interval(found.loc[[chosen.condition]])
+        if np.isfinite(low):
+            axes.axhspan(low, high, color=style.MUTED, alpha=0.12, linewidth=0)
     thresholds(axes, [norm for line in cells.lines for norm in line.norms], right=2.6)
     _examples(axes, measure)
     label(axes, x="clipping threshold C (norm)", y=f"share right ({measure.n_text})")
@@ -78,7 +80,7 @@ def _line(
         level = float(rows["mean"].iloc[0])
         axes.axhline(level, linewidth=1.2, gid=line.name, **{**looks, "marker": ""})
         return
-    means, low, high = (rows[name].to_numpy(float) for name in ("mean", "lo", "hi"))
+    means, (low, high) = rows["mean"].to_numpy(float), drawn_interval(rows)
     axes.fill_between(norms, np.clip(low, 0, 1), np.clip(high, 0, 1), color=looks["color"],
                       alpha=0.15, linewidth=0)  # fmt: skip
     axes.plot(norms, means, markersize=4, linewidth=1.3, gid=line.name, zorder=3, **looks)
@@ -86,9 +88,8 @@ def _line(
         axes.plot([norms[0]] * 2, [low[0], high[0]], color=looks["color"], linewidth=1)
     for condition, norm in zip(line.conditions, norms, strict=True):
         keys = cells.keys([condition])
-        seeds = measure.values.reindex(keys).dropna().to_numpy(float)
-        axes.plot([norm] * len(seeds), seeds, linestyle="", marker=".", markersize=2.6, gid="seeds",
-                  color=looks["color"], alpha=0.75, zorder=2.5)  # fmt: skip
+        own = measure.values.reindex(keys).dropna().to_numpy(float)
+        seed_dots(axes, np.full(len(own), norm), own, looks["color"])
     if line.best is not None:
         best = line.norm(line.best)
         axes.plot([best], [rows.loc[line.best, "mean"]], marker="o", markersize=9, linestyle="",
@@ -118,7 +119,8 @@ def _caption(cells: Family, left_out: str) -> str:
     conditions = common_words.all_conditions(cells)
     own = [
         "Test split, against C, a line a rule",
-        common_words.seeds(cells, conditions, f"Dots: seeds; bands: {common_words.STUDENT},"),
+        "Dots: seeds",
+        common_words.intervals(cells, conditions, f"Bands: {common_words.STUDENT},"),
         "Grey bar: 95 % interval of one run's value for the n examples that it was tested on,"
         " which all seeds share",
         left_out,

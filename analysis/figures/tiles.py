@@ -10,7 +10,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
-from matplotlib.patches import Rectangle
+from matplotlib.patches import Polygon, Rectangle
 
 from analysis import style
 from analysis.figures.panels import Panel
@@ -68,6 +68,7 @@ def slice_name(column: SliceColumn, inches: float) -> SliceName:
 
 def draw_tiles(axes: Axes, grid: Grid, panel: Panel, seeds_of_row: Sequence[int]) -> None:
     """Fill ``axes`` (in inches, y down) with the tiles of ``panel`` and their numbers."""
+    above = panel.above
     for row, top in enumerate(grid.top):
         for column, left in enumerate(grid.left):
             value = float(panel.mean[row, column])
@@ -78,7 +79,17 @@ def draw_tiles(axes: Axes, grid: Grid, panel: Panel, seeds_of_row: Sequence[int]
             tile.set_hatch("//////" if empty else "")
             axes.add_patch(tile)
             lines = _lines(panel, row, column, seeds_of_row[row])
-            _write(axes, grid, (left, top), lines, style.MUTED if empty else style.ink_on(face))
+            ink = style.MUTED if empty else style.ink_on(face)
+            _write(axes, grid, (left, top), lines, ink)
+            if above[row, column]:
+                _mark_above(axes, (left + grid.tile[0], top), ink)
+
+
+def _mark_above(axes: Axes, corner: tuple[float, float], ink: str) -> None:
+    """Put a small triangle into the upper right corner of a tile that is above the scale."""
+    x, y = corner[0] - 0.015, corner[1] + 0.065
+    places = [(x - 0.055, y), (x, y), (x - 0.0275, y - 0.045)]
+    axes.add_patch(Polygon(places, facecolor=ink, linewidth=0, gid="above"))
 
 
 def draw_names(

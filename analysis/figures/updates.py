@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from matplotlib.figure import Figure
 
 from analysis import schema, style
 from analysis.figures import common_words
+from analysis.figures.marks import FEWEST, drawn_interval_of, seed_dots
 from analysis.figures.scales import logarithmic, thresholds
 from analysis.figures.sheet import (
     HEADING,
@@ -27,7 +29,6 @@ from analysis.figures.sheet import (
     panel,
     write_heading,
 )
-from analysis.interval import t_interval_of
 from analysis.lettering import one_line
 from analysis.lines import Chosen, Family, Line, family
 
@@ -123,8 +124,8 @@ def _over_steps(
         seeds = of_line.pivot_table(index="step", columns="run_key", values="value")
         if seeds.empty or each.line is None:
             continue
-        told = np.array([t_interval_of(values) for values in seeds.to_numpy(float)])
-        _band(axes, seeds.index.to_numpy(float), told, each.line, cells, stat)
+        values = list(seeds.to_numpy(float))
+        _band(axes, seeds.index.to_numpy(float), values, each.line, cells, stat)
     _finish(axes, stat)
     label(axes, x="step", y=stat.axis)
 
@@ -137,11 +138,11 @@ def _over_norms(axes: Axes, cells: Family, stat: _Stat, rows: pd.DataFrame) -> N
             means.loc[means["condition"] == condition, "value"].to_numpy(float)
             for condition in line.conditions
         ]
-        told = np.array([t_interval_of(seeds) for seeds in values])
-        norms = np.array(line.norms)
-        some = np.isfinite(norms) & np.isfinite(told[:, 0])
-        if some.any():
-            _band(axes, norms[some], told[some], line, cells, stat)
+        some = [np.isfinite(norm) and np.isfinite(own).any()
+                for norm, own in zip(line.norms, values, strict=True)]  # fmt: skip
+        if any(some):
+            norms = np.array(line.norms)[some]
+            _band(axes, norms, list(compress(values, some)), line, cells, stat)
     _finish(axes, stat)
     if axes.lines:
         thresholds(axes, [norm for line in cells.lines for norm in line.norms])
@@ -149,10 +150,13 @@ def _over_norms(axes: Axes, cells: Family, stat: _Stat, rows: pd.DataFrame) -> N
 
 
 def _band(
-    axes: Axes, at: np.ndarray, told: np.ndarray, line: Line, cells: Family, stat: _Stat
+    axes: Axes, at: np.ndarray, values: Sequence[np.ndarray], line: Line, cells: Family, stat: _Stat
 ) -> None:
     looks = style.series(cells.lines.index(line))
-    middle, low, high = told.T
+    middle, low, high = np.array([drawn_interval_of(own) for own in values]).T
+    for place, own in zip(at, values, strict=True):
+        if 1 < np.isfinite(own).sum() < FEWEST:
+            seed_dots(axes, np.full(len(own), place), own, looks["color"])
     if stat.log:
         low = np.maximum(low, middle / 10)
     axes.fill_between(at, low, high, color=looks["color"], alpha=0.18, linewidth=0)
@@ -202,7 +206,9 @@ def _caption(
         " σ·scale·√d / expected batch for d parameters",
         common_words.best(chosen),
         f"Row {last}: means over these steps, against C",
-        common_words.seeds(cells, conditions, f"Lines: mean; bands: {common_words.STUDENT},"),
+        common_words.intervals(
+            cells, conditions, f"Lines: mean; bands: {common_words.STUDENT},", "dots are seeds"
+        ),
         "All of it looks at raw gradients: diagnostic, not private",
         common_words.at_most(cells.lines, _MOST),
         common_words.budgets(cells),

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from analysis import style
 from analysis.figures import common_words
 from analysis.figures.accountants import draw_accountants
+from analysis.figures.front import RING, draw_front
+from analysis.figures.marks import drawn_interval
 from analysis.figures.scales import thresholds
 from analysis.figures.sheet import WIDE, Entry, label, legend, legend_height, note, page, panel
 from analysis.lines import Family, Line, family, private_lines
@@ -22,7 +22,6 @@ from analysis.wording import epsilon_text
 
 READS = "ledgers"
 _LEFT, _HIGH, _STEP, _SQUARE = 0.5, 1.85, 2.36, 1.83
-_RING = {"marker": "o", "markersize": 8, "markerfacecolor": "none", "linestyle": ""}
 _LEDGERS = 12
 _MOST = 8
 _T = common_words.STUDENT
@@ -52,7 +51,7 @@ def figure(table: pd.DataFrame | Family, ledgers: pd.DataFrame) -> Figure:
         entries = [Entry(name, style.series(place)) for place, name in enumerate(names)]
         if cells.baselines():
             entries.append(Entry("baseline (not private)", dict(style.BASELINE)))
-        entries.append(Entry("best C by validation accuracy", {**_RING, "color": style.INK}))
+        entries.append(Entry("best C by validation accuracy", {**RING, "color": style.INK}))
         top = legend_height(entries) + 0.32
         rungs = len({line.epsilon for line in ladder if np.isfinite(line.epsilon)})
         second = top + (_HIGH + 0.7 if rungs > 1 else 0)
@@ -65,7 +64,7 @@ def figure(table: pd.DataFrame | Family, ledgers: pd.DataFrame) -> Figure:
         at = epsilon_text(cells.epsilon) if cells.lines else "no private cell"
         size = (_SQUARE if rungs > 1 else _SQUARE + 0.7, _HIGH)
         axes = panel(drawn, (_LEFT, top), size, f"a  Mean and tail, {at}")
-        _front(axes, cells, measures, names)
+        draw_front(axes, cells, measures, names)
         for place, measure in enumerate(measures if rungs > 1 else ()):
             title = f"{'bc'[place]}  {('Mean over classes', 'Tail')[place]} against ε"
             axes = panel(drawn, (_LEFT + (place + 1) * _STEP, top), (_SQUARE, _HIGH), title)
@@ -82,58 +81,6 @@ def _names(ladder: Sequence[Line]) -> list[str]:
     return list(dict.fromkeys(line.name for line in ladder))
 
 
-def _front(
-    axes: Axes, cells: Family, measures: Sequence[Measure | None], names: Sequence[str]
-) -> None:
-    mean, tail = measures
-    if mean is None or tail is None or not cells.lines:
-        missing = "tail band" if tail is None else "private cell with a mean over classes"
-        note(axes, f"no {missing} in these cells")
-        return
-    across = over_conditions(mean.values, cells.named)
-    up = over_conditions(tail.values, cells.named)
-    for line in cells.lines:
-        looks = style.series(names.index(line.name))
-        x, y = (found.loc[list(line.conditions), "mean"].to_numpy(float) for found in (across, up))
-        axes.plot(x, y, linewidth=0.8, markersize=4, gid=line.name, **looks)
-        for condition in line.conditions:
-            _cross(axes, across.loc[condition], up.loc[condition], looks["color"])
-        if len(x) > 1 and len(cells.lines) <= 4:
-            for end, beside in ((0, 1), (-1, -2)):
-                above = y[end] >= y[beside]
-                axes.annotate(f"C = {line.norms[end]:g}", (x[end], y[end]), ha="center", gid="C",
-                              xytext=(0, 5 if above else -5), textcoords="offset points",
-                              va="bottom" if above else "top", fontsize=style.TEXT,
-                              color=looks["color"])  # fmt: skip
-        if line.best is not None:
-            best = (across.loc[line.best, "mean"], up.loc[line.best, "mean"])
-            axes.plot(*best, color=looks["color"], gid=f"best of {line.name}", **_RING)
-    for chosen in cells.baselines()[:1]:
-        told = [f"{found.loc[chosen.condition, 'mean']:.2f}" for found in (across, up)]
-        axes.text(0.97, 0.97, f"baseline: {', '.join(told)}", transform=axes.transAxes, ha="right",
-                  va="top", fontsize=style.TEXT, color=style.MUTED, gid="baseline")  # fmt: skip
-    means = [found.loc[[c for line in cells.lines for c in line.conditions], "mean"]
-             for found in (across, up)]  # fmt: skip
-    axes.set(xlim=_around(means[0]), ylim=_around(means[1]))
-    axes.xaxis.set_major_locator(MaxNLocator(4))
-    axes.grid(axis="x", color=style.GRID, linewidth=0.6)
-    label(axes, x=f"mean over classes (test, {mean.n_text})", y=f"tail accuracy ({tail.n_text})")
-
-
-def _around(means: pd.Series) -> tuple[float, float]:
-    """Return limits that hold the means with room for their intervals, which may be cut."""
-    low, high = float(means.min()), float(means.max())
-    room = max(0.6 * (high - low), 0.03)
-    return max(-0.02, low - room), min(1.02, high + room)
-
-
-def _cross(axes: Axes, one: pd.Series, two: pd.Series, colour: str) -> None:
-    looks: dict[str, Any] = {"color": colour, "alpha": 0.35, "linewidth": 0.7}
-    if np.isfinite(one["lo"]) and np.isfinite(two["lo"]):
-        axes.plot([one["lo"], one["hi"]], [two["mean"]] * 2, **looks)
-        axes.plot([one["mean"]] * 2, [two["lo"], two["hi"]], **looks)
-
-
 def _ladder(
     axes: Axes, cells: Family, ladder: Sequence[Line], measure: Measure | None,
     names: Sequence[str],
@@ -148,7 +95,7 @@ def _ladder(
         at = [line.epsilon for line in rungs]
         rows = found.loc[[_best(line) for line in rungs]]
         looks = style.series(place)
-        low, high = (np.clip(rows[end].to_numpy(float), 0, 1) for end in ("lo", "hi"))
+        low, high = (np.clip(ends, 0, 1) for ends in drawn_interval(rows))
         axes.fill_between(at, low, high, color=looks["color"], alpha=0.15, linewidth=0)
         axes.plot(at, rows["mean"], markersize=4, linewidth=1.3, gid=name, **looks)
     for chosen in cells.baselines():
@@ -168,9 +115,13 @@ def _caption(cells: Family, ladder: Sequence[Line], ledgers: pd.DataFrame, rungs
     conditions += [chosen.condition for chosen in cells.baselines()]
     several = "b, c: every rule and ε at its best C by validation accuracy"
     own = [
-        "Test split. a: a line a rule, joining its thresholds C in their order",
+        "Test split. a: a line a rule, joining its thresholds C in their order; what is hollow"
+        " at the frame, if anything, lies beyond it",
         several if rungs > 1 else "These cells have one ε, so there is no ladder of ε",
-        common_words.seeds(cells, conditions, f"Bars (cut at the frame) and bands: {_T},"),
+        common_words.intervals(
+            cells, conditions, f"Bars in a (of the best C, cut at the frame) and bands: {_T},",
+            "small dots in a are seeds of the best C",
+        ),
         f"{'d' if rungs > 1 else 'b'}: what other accountants say of the same runs at the same δ:"
         " filled, upper bounds; hollow, estimates, which certify nothing; line: what certifies"
         if len(ledgers) else "",

@@ -140,8 +140,10 @@ def _page(parts: Sequence[_Part]) -> list[str]:
         start = f"{first['data']}, {first['model']}: " if len(parts) > 1 else ""
         found += [f"{start}{one.sentence}; {q_text(one.q)}." for one in part.claims]
         if not part.claims:
-            missing = limits(part.cells, part.tests)
-            found.append(start + (missing[0] if missing else "No finding holds at q ≤ 0.05."))
+            tested = [test for test in part.tests if test.effect.p == test.effect.p]
+            held = sum(test.claimed for test in tested)
+            none = [_none(held, len(tested))] if tested else []
+            found.append(start + " ".join([*none, *limits(part.cells, part.tests)[:1]]))
         found += [start + one.replace("`", "") for one in part.advice]
         found.append(_setting(part.cells))
     return found

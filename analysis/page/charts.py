@@ -95,12 +95,15 @@ def _labels(name: str) -> alt.Chart:
 
 
 def curves_chart() -> alt.LayerChart:
-    """Return a metric against C, a line for each rule and guarantee, with bands over seeds."""
+    """Return a metric against C, a line for each rule and guarantee, with bands over seeds.
+
+    ``at`` is where a threshold stands, in decades; ``ticks`` are such places, with ``labels``.
+    """
     data = alt.Chart(alt.NamedData(name="curves"))
     across = alt.X(
-        "c:Q", scale=alt.Scale(type="log", nice=False, padding=12), title="clipping threshold C",
-        axis=alt.Axis(grid=False, labelExpr="format(datum.value, '~g')", labelOverlap=True,
-                      values=alt.ExprRef("norms")),
+        "at:Q", scale=alt.Scale(nice=False, zero=False, padding=12), title="clipping threshold C",
+        axis=alt.Axis(grid=False, labelExpr="labels[indexof(ticks, datum.value)]",
+                      labelOverlap=True, values=alt.ExprRef("ticks")),
     )  # fmt: skip
     up = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False, nice=True))
     by = {"color": alt.Color("colour:N", scale=None), "detail": "line:N"}
@@ -121,7 +124,9 @@ def curves_chart() -> alt.LayerChart:
         .encode(y=up, color=alt.Color("colour:N", scale=None))
     )
     return framed(235, level, band, line, point).add_params(
-        alt.param(name="line", value=""), alt.param(name="norms", value=[])
+        alt.param(name="line", value=""),
+        alt.param(name="ticks", value=[]),
+        alt.param(name="labels", value=[]),
     )
 
 

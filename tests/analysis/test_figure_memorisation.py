@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 import pytest
 from planted_audits import planted_audits
 from planted_findings import planted
@@ -10,9 +13,10 @@ from planted_run_files import caption, marks, texts, titled
 
 from analysis.audits import audits, bounds, left_out
 from analysis.drawing import figures
-from analysis.figures.memorisation import figure
+from analysis.figures.memorisation import _Shown, figure
 from analysis.lines import family
 
+AUDITS = ("gradient", "canaries", "membership")
 BEFORE = {"0": 6.0, "1": 6.0, "2": 6.0, "3": 9.0}
 
 
@@ -67,3 +71,15 @@ def test_without_any_audit_there_is_no_figure_and_drawn_alone_it_says_why(tmp_pa
     plain = planted(np.random.default_rng(0), 2)[0]
     assert list(figures(plain, tmp_path, ["memorisation"])) == []
     assert any("audit=canaries" in text for text in texts(figure(plain)))
+
+
+def test_no_two_entries_of_its_legend_share_a_mark_or_a_colour_and_hollow_is_the_baseline(table):
+    shown = _Shown.of(family(table))
+    found = pd.concat([shown.bounds.assign(audit=name) for name in AUDITS])
+    every = {one.name: one.looks for one in replace(shown, bounds=found).entries}
+    hollow = [name for name, looks in every.items() if "markerfacecolor" in looks]
+    assert hollow == ["hollow: baseline"]
+    entries = [looks for name, looks in every.items() if looks["marker"] and name not in hollow]
+    for what in ("marker", "color"):
+        own = [looks[what] for looks in entries]
+        assert len(set(own)) == len(own)

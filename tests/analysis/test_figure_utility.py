@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from planted_cells import baseline, cell, key_of, set_value, sweep
 from planted_run_files import NOTHING, caption, ledger, marks, table_of, texts, titled
 
@@ -76,3 +77,40 @@ def test_without_private_cells_nothing_is_claimed(tmp_path):
     drawn = figure(table_of(tmp_path, baseline(), cell(mechanism="clip_only")), pd.DataFrame(
         columns=["run_key", "accountant", "epsilon", "bound", "certified"]))  # fmt: skip
     assert len(texts(drawn, "why empty")) == 2
+
+
+def _boxes(drawn):
+    canvas = FigureCanvasAgg(drawn)
+    canvas.draw()
+    texts = [text for axes in drawn.axes for text in axes.texts
+             if text.get_gid() in ("C", "C outside", "baseline")]  # fmt: skip
+    return [text.get_window_extent(canvas.get_renderer()).extents for text in texts]
+
+
+def test_no_words_lie_over_others_where_points_are_near_each_other(tmp_path):
+    cells = [baseline()]
+    for place, rule in enumerate(("flat", "adaptive", "per_layer", "automatic")):
+        for norm in (0.1, 1.0, 5.0):
+            content = cell(rule, norm)
+            near = 0.8 + 0.004 * place * norm
+            set_value(content, {"split": "test", "metric": "macro_accuracy"}, near, 500)
+            set_value(content, {"split": "test", "metric": "tail_band"}, near, 50)
+            cells.append(content)
+    boxes = _boxes(figure(table_of(tmp_path, *cells), NOTHING["ledgers"]))
+    assert len(boxes) > 3
+    for place, one in enumerate(boxes):
+        for two in boxes[:place]:
+            assert min(one[2], two[2]) - max(one[0], two[0]) < 2 \
+                or min(one[3], two[3]) - max(one[1], two[1]) < 2  # fmt: skip
+
+
+def test_an_outlying_point_is_told_at_the_frame_and_squeezes_no_other(tmp_path):
+    near = {0.1: 0.78, 0.3: 0.8, 1.0: 0.81, 3.0: 0.79, 5.0: 0.8}
+    cells = [_at(3.0, norm, mean=mean, tail=0.4) for norm, mean in near.items()]
+    lost = _at(3.0, 1e-30, mean=0.1, tail=0.0)
+    axes = titled(figure(table_of(tmp_path, *cells, lost), NOTHING["ledgers"]), "Mean and tail")
+    low, high = axes.get_xlim()
+    assert high - low < 0.2
+    ((x, _),) = marks(axes, "outside")
+    assert x == pytest.approx(low)
+    assert "C = 1e-30: 0.10, 0.00" in [text.get_text() for text in axes.texts]

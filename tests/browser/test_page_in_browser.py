@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from planted_cells import BANDS, LABELS, baseline, cell, slices, sweep
+from planted_cells import BANDS, LABELS, baseline, cell, set_value, slices, sweep
 from planted_pages import NORMS, RULES, clip_only, page_of, settled, usual_page
 
 ROWS = len(RULES) * len(NORMS) + 1
@@ -202,7 +202,7 @@ def test_the_first_findings_stand_open_and_the_rest_is_folded(opened, tmp_path):
     assert not page.is_visible("#findings-more li")
     page.click("#findings-more summary")
     assert page.is_visible("#findings-more li >> nth=1")
-    assert page.text_content("#findings-more summary") == "2 more, and what to choose"
+    assert page.text_content("#findings-more summary") == "2 more"
 
 
 def test_findings_stand_first(page):
@@ -211,6 +211,50 @@ def test_findings_stand_first(page):
         "['findings', 'map-card'].map((i) => Atlas.byId(i).getBoundingClientRect().top)"
     )
     assert top[0] < top[1]
+
+
+def _rated(rate, *cells):
+    return [content | {"config.optim.lr": rate} for content in cells]
+
+
+@pytest.fixture(scope="module")
+def rated(tmp_path_factory):
+    norms = (1e-30, 0.1, 1.0, 5.0)
+    private = _rated(0.5, *(cell("flat", norm, s) for norm in norms for s in (0, 1)))
+    other = _rated(1e6, *clip_only(["flat"], [3.0], 1))
+    for content in private[-2:]:
+        set_value(content, {"metric": "kept", "slice": "3"}, 2.31, 90)
+    cells = [*private, *other, *_rated(0.1, baseline(0), baseline(1))]
+    return page_of(tmp_path_factory.mktemp("rated"), cells)
+
+
+def test_what_all_rows_share_is_said_once_and_no_text_lies_over_another(rated, opened):
+    page = opened(rated)
+    said = page.text_content("#map-about")
+    assert "Baseline: optim.lr=0.1. Every private row: optim.lr=0.5." in said
+    drawn = "document.querySelectorAll('#map svg text:not([transform*=rotate])')"
+    boxes = page.evaluate(f"""() => [...{drawn}].map((text) => {{
+      const box = text.getBoundingClientRect();
+      return [text.textContent, box.left, box.right, box.top, box.bottom];
+    }})""")
+    assert "not private" in [text for text, *_ in boxes]
+    assert not any("optim.lr" in text for text, *_ in boxes)
+    over = [(one[0], two[0]) for i, one in enumerate(boxes) for two in boxes[:i]
+            if min(one[2], two[2]) - max(one[1], two[1]) > 1
+            and min(one[4], two[4]) - max(one[3], two[3]) > 3]  # fmt: skip
+    assert over == []
+    tiles = page.evaluate("Atlas.views.map.view.data('tiles')")
+    (above,) = [tile for tile in tiles if tile["above"]]
+    assert above["text"] == "2.31"
+    rest = next(tile for tile in tiles if tile["text"] == ".45")
+    plain = "(tile) => Atlas.shade('survive', Atlas.valueOf('kept', tile.row, tile.slice).mean)"
+    assert rest["fill"] == page.evaluate(plain, rest)
+    assert "▲ above 1.00" in page.text_content("#map-scale")
+    shown = page.text_content("#curves")
+    assert all(tick in shown for tick in ("1e-30", "//", "0.1", "clipping threshold C"))
+    at = page.evaluate("Atlas.views.curves.view.data('curves').map((d) => d.at)")
+    assert at == pytest.approx([0, 0.7, 1.7, 2.4], abs=0.01)  # decades, but for the cut
+    assert "fewer than 3: no band" in page.text_content("#curves-about")
 
 
 def _without(metric):

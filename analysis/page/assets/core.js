@@ -91,6 +91,16 @@ const Atlas = (() => {
   const slices = () => family().slices.map((slice, place) => ({ slice, place }))
     .filter((entry) => state.slices.has(entry.place));
 
+  // The settings that all of some rows share, by part.
+  function alike(entries) {
+    const found = { baseline: [], private: [], diagnostic: [] };
+    for (const part of Object.keys(found)) {
+      const own = entries.filter(({ row }) => row.part === part).map(({ row }) => row.settings);
+      if (own.length) found[part] = own[0].filter((word) => own.every((words) => words.includes(word)));
+    }
+    return found;
+  }
+
   // Elements are only ever filled as text: names come from the data.
   function element(tag, attributes, ...children) {
     const made = document.createElement(tag);
@@ -183,7 +193,7 @@ const Atlas = (() => {
   }
 
   return { data, state, listeners, views, byId, family, metric, valueOf, overallOf, short, long,
-           count, css, shade, inkOn, look, rulesOf, rowName, sliceName, rows, slices, element, draw,
+           count, css, shade, inkOn, look, rulesOf, rowName, sliceName, rows, slices, alike, element, draw,
            signal, showTip, hideTip, tell, SHAPES, at, read,
            changed: (what) => listeners.forEach((listener) => listener(what)) };
 })();

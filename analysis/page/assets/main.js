@@ -19,7 +19,7 @@
     A.byId("findings-list").replaceChildren(...lines.slice(0, FIRST));
     const more = A.byId("findings-more");
     more.hidden = lines.length <= FIRST;
-    more.querySelector("summary").textContent = `${lines.length - FIRST} more, and what to choose`;
+    more.querySelector("summary").textContent = `${lines.length - FIRST} more`;
     more.querySelector("ol").replaceChildren(...lines.slice(FIRST));
   }
   function foot() {

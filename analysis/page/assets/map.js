@@ -3,6 +3,7 @@
   "use strict";
   const A = Atlas, state = A.state;
   const KIND = 12, GROUP = 9, MANY = 3000, LOWEST = 24, HIGHEST = 44, FILLED = 600;
+  const NOT_PRIVATE = "not private";
   const called = (row) => (row.part === "baseline" ? "baseline" : row.rule);
   const host = A.byId("map");
   let shape = null;  // what is laid out: rows, columns and the edges of tiles
@@ -25,16 +26,20 @@
     }
     if (one.key === "clip_fraction") return [0, 1];
     reach = Math.ceil(reach * 10 - 1e-9) / 10;
+    if (one.share) reach = Math.min(1, reach);  // kept can be above: then the rest would be one colour
     return one.change ? [-Math.max(0.2, reach), Math.max(0.2, reach)] : [0, reach];
   }
 
   function layout(rows, columns) {
     const room = Math.max(280, A.byId("map-scroll").clientWidth);
     const narrow = room < 520;
-    const details = rows.map(({ row }) => row.settings.join(", "));
+    const alike = A.alike(rows);
+    const details = rows.map(({ row }) => row.settings.filter((word) => !alike[row.part].includes(word)).join(", "));
+    const norms = rows.map(({ row }) => row.part === "baseline" ? (narrow ? "" : NOT_PRIVATE)
+      : row.c === null ? "" : narrow ? String(row.c) : `C = ${row.c}`);
     const labels = {
       group: Math.min(narrow ? 76 : 130, 10 + Math.max(60, ...rows.map(({ row }) => Math.max(wide(called(row), 12.5), narrow ? 0 : wide(row.short, 11))))),
-      norm: Math.min(90, Math.max(narrow ? 34 : 56, ...rows.map(({ row }) => wide(row.c === null ? "" : narrow ? String(row.c) : `C = ${row.c}`, 12) + 12))),
+      norm: Math.min(90, Math.max(narrow ? 34 : 56, ...norms.map((text) => wide(text, 12) + 12))),
       detail: narrow || !details.some(Boolean) ? 0
         : Math.min(220, 8 + Math.max(...details.map((text) => wide(text, 10.5)))),
     };
@@ -55,7 +60,7 @@
     let down = top;
     const groups = rows.map(({ row }) => [row.part, row.rule, row.short].join("/"));
     groups.forEach((group, i) => { if (i && group !== groups[i - 1]) down += GROUP; y.push(down); down += high; });
-    return { rows, columns, x, y, tile, high, left, top, rise, slanted, names, kinds, groups, labels, details,
+    return { rows, columns, x, y, tile, high, left, top, rise, slanted, names, kinds, groups, labels, details, norms,
              narrow, width: Math.ceil(edge + overhang + 4), height: Math.ceil(down + 4) };
   }
 
@@ -68,7 +73,7 @@
       const fill = bare ? plain : A.shade(one.scale, (found.mean - low) / (high - low));
       const text = A.short(found && found.mean, one.change && row.part !== "baseline");
       made.push({ row: place, slice: column.place, i, j, fill,
-        ink: bare ? muted : A.inkOn(fill), text: at.tile >= 27 && wide(text, 11) < at.tile - 2 ? text : "",
+        above: !bare && found.mean > high, ink: bare ? muted : A.inkOn(fill), text: at.tile >= 27 && wide(text, 11) < at.tile - 2 ? text : "",
         x: at.x[j] + 0.75, x2: at.x[j] + at.tile - 0.75, xm: at.x[j] + at.tile / 2,
         y: at.y[i] + 0.75, y2: at.y[i] + at.high - 0.75, ym: at.y[i] + at.high / 2 });
     }));
@@ -82,12 +87,14 @@
       const y = at.y[i] + at.high / 2;
       const first = i === 0 || at.groups[i] !== at.groups[i - 1];
       const second = i > 0 && !first && (i === 1 || at.groups[i - 1] !== at.groups[i - 2]);
-      const note = row.part === "private" ? "" : "not private";
-      if (first) left.push({ x: 0, y, text: called(row), size: 12.5, ink, limit: at.labels.group - 6 });
-      if (second) left.push({ x: 0, y, text: row.short, size: 11, ink: muted, limit: at.labels.group - 6 });
+      const note = row.part === "private" ? "" : NOT_PRIVATE;
+      // A group of one row has both lines on it, or nothing would say who is protected.
+      const alone = first && row.part !== "baseline" && at.groups[i + 1] !== at.groups[i];
+      if (first) left.push({ x: 0, y: alone ? y - 6 : y, text: called(row), size: 12.5, ink, limit: at.labels.group - 6 });
+      if (second || alone) left.push({ x: 0, y: alone ? y + 7 : y, text: row.short, size: 11, ink: muted, limit: at.labels.group - 6 });
       if (!second && !first && note && at.groups[i - 2] !== at.groups[i]) left.push({ x: 0, y, text: note, size: 11, ink: muted, limit: at.labels.group - 6 });
-      if (row.c !== null) right.push({ x: at.labels.group + at.labels.norm - 8, y, text: at.narrow ? String(row.c) : `C = ${row.c}`, size: 12, ink, limit: at.labels.norm });
-      if (row.part === "baseline" && !at.narrow) right.push({ x: at.left - 8, y, text: "not private", size: 11, ink: muted, limit: at.labels.norm + at.labels.detail + 30 });
+      const bare = row.part === "baseline";
+      if (at.norms[i]) right.push({ x: at.labels.group + at.labels.norm - 8, y, text: at.norms[i], size: bare ? 11 : 12, ink: bare ? muted : ink, limit: at.labels.norm - 8 });
       if (at.labels.detail && at.details[i]) left.push({ x: at.labels.group + at.labels.norm, y, text: at.details[i], size: 10.5, ink: muted, limit: at.labels.detail - 6 });
     });
     return { left, right };
@@ -127,21 +134,30 @@
               y2: shape.y[i] + shape.high + 1, stroke: A.css("--focus") }];
   }
 
-  function legend(one, [low, high]) {
+  function legend(one, [low, high], above) {
     const stops = A.data.colours[one.scale];
     const bar = A.element("i");
     bar.style.background = `linear-gradient(90deg, ${stops.join(",")})`;
     A.byId("map-scale").replaceChildren(A.short(low, one.change), bar, A.short(high, one.change),
-      A.element("span", {}, one.dark));
+      A.element("span", {}, above ? `${one.dark}; ▲ above ${A.short(high)}` : one.dark));
   }
+  const corners = (made) => made.filter((tile) => tile.above)
+    .map((tile) => ({ x: tile.x2 - 5, y: tile.y + 5, text: "▲", size: 7, ink: tile.ink, limit: 9 }));
 
   function words(one) {
     A.byId("map-title").textContent = `${one.title} by rule and slice`;
     const raw = one.split === "audit" || one.split === "train" && shape.rows.some(({ row }) => row.part !== "baseline" && row.release === "private");
     A.byId("map-about").replaceChildren(
-      `${one.about[0].toUpperCase()}${one.about.slice(1)}${one.split === "train" ? "" : one.split === "audit" ? "; of audited runs" : `; ${one.split} split`}. Mean over seeds. Framed: the tail. `,
+      `${one.about[0].toUpperCase()}${one.about.slice(1)}${one.split === "train" ? "" : one.split === "audit" ? "; of audited runs" : `; ${one.split} split`}. Mean over seeds. Framed: the tail. ${settings()}`,
       raw ? A.element("span", { class: "tag" }, "diagnostic, not private") : "");
     host.setAttribute("aria-label", `${one.title}: ${shape.rows.length} rows by ${shape.columns.length} slices`);
+  }
+
+  // What all rows of a kind have in common is said once, not beside every row.
+  const KINDS = { baseline: "Baseline", private: "Every private row", diagnostic: "Every diagnostic" };
+  function settings() {
+    const told = Object.entries(A.alike(shape.rows)).filter(([, words]) => words.length);
+    return told.map(([part, words]) => `${KINDS[part]}: ${words.join(", ")}. `).join("");
   }
 
   function draw() {
@@ -153,11 +169,12 @@
     const range = limits(one, rows, columns);
     const across = rowLabels(shape), along = columnLabels(shape, one);
     words(one);
-    legend(one, range);
+    const made = tiles(shape, one, range), above = corners(made);
+    legend(one, range, above.length > 0);
     table(one);
     return A.draw("map", {
-      tiles: tiles(shape, one, range), frames: frames(shape), cursor: marker(),
-      left: [...across.left, ...along.left], right: across.right, middle: along.middle, slanted: along.slanted,
+      tiles: made, frames: frames(shape), cursor: marker(),
+      left: [...across.left, ...along.left], right: across.right, middle: [...along.middle, ...above], slanted: along.slanted,
     }, { size: { width: shape.width, height: shape.height },
          renderer: rows.length * columns.length > MANY ? "canvas" : "svg", listen });
   }
