@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from analysis.cells import one_row_each
 from analysis.figures import sentences
 from analysis.figures.marks import FEWEST
-from analysis.lines import Chosen, Family, Line
+from analysis.lines import ENOUGH, Chosen, Family, Line
 from analysis.wording import epsilon_text
 
 STUDENT = "95 % interval of the mean over seeds (Student's t)"
@@ -79,7 +79,24 @@ def best(chosen: Sequence[Chosen]) -> str:
         return "No private cell is finished"
     without = [line.name for line in lines if line.best is None]
     told = "Of every rule the C with the best validation accuracy (mean over seeds)"
+    if any(line.passed_over for line in lines):
+        told += f", of those with {ENOUGH} seeds or more"
+    idle = _idle(lines)
+    if idle:
+        told += f"; the smallest of {idle}, where C does nothing"
     return told + (f"; a middle one, without it, of {', '.join(without)}" if without else "")
+
+
+def idle(lines: Sequence[Line]) -> str:
+    """Return for which rules a line over C shows chance alone."""
+    names = _idle(lines)
+    if not names:
+        return ""
+    return f"C does nothing in {names}: what differs along such a line is chance, and no C is best"
+
+
+def _idle(lines: Sequence[Line]) -> str:
+    return ", ".join(line.name for line in lines if line.idle and len(line.norms) > 1)
 
 
 def at_most(lines: Sequence[Line], most: int) -> str:

@@ -50,7 +50,7 @@ def draw_front(
         chosen = line.conditions[len(line.conditions) // 2] if line.best is None else line.best
         _cross(axes, across.loc[[chosen]], up.loc[[chosen]], looks["color"])
         _seeds(axes, cells, chosen, (mean, tail), looks["color"])
-        if line.best is not None:
+        if line.best is not None and not line.idle:
             best = own[line.conditions.index(line.best)]
             axes.plot(*best, color=looks["color"], gid=f"best of {line.name}", **RING)
         _outside(axes, line, own, frame, labels, looks)

@@ -90,7 +90,7 @@ def _line(
         keys = cells.keys([condition])
         own = measure.values.reindex(keys).dropna().to_numpy(float)
         seed_dots(axes, np.full(len(own), norm), own, looks["color"])
-    if line.best is not None:
+    if line.best is not None and not line.idle:
         best = line.norm(line.best)
         axes.plot([best], [rows.loc[line.best, "mean"]], marker="o", markersize=9, linestyle="",
                   markerfacecolor="none", markeredgecolor=looks["color"], markeredgewidth=1.1,
@@ -109,7 +109,7 @@ def _entries(cells: Family) -> list[Entry]:
     entries = [Entry(line.name, style.series(i)) for i, line in enumerate(cells.lines)]
     if cells.baselines():
         entries.append(Entry("baseline (not private)", {**style.BASELINE, "marker": ""}))
-    if any(line.best is not None for line in cells.lines):
+    if any(line.best is not None and not line.idle for line in cells.lines):
         ring = {"marker": "o", "markersize": 8, "markerfacecolor": "none", "linestyle": ""}
         entries.append(Entry("best C by validation accuracy", {**ring, "color": style.INK}))
     return entries
@@ -123,6 +123,7 @@ def _caption(cells: Family, left_out: str) -> str:
         common_words.intervals(cells, conditions, f"Bands: {common_words.STUDENT},"),
         "Grey bar: 95 % interval of one run's value for the n examples that it was tested on,"
         " which all seeds share",
+        common_words.idle(cells.lines),
         left_out,
         common_words.budgets(cells),
         _missing(cells),

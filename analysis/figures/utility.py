@@ -125,6 +125,7 @@ def _caption(cells: Family, ladder: Sequence[Line], ledgers: pd.DataFrame, rungs
         f"{'d' if rungs > 1 else 'b'}: what other accountants say of the same runs at the same δ:"
         " filled, upper bounds; hollow, estimates, which certify nothing; line: what certifies"
         if len(ledgers) else "",
+        common_words.idle(cells.lines[:_MOST]),
         common_words.at_most(cells.lines, _MOST),
     ]  # fmt: skip
     return common_words.caption(cells, conditions, own)

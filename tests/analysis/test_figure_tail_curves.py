@@ -49,6 +49,14 @@ def test_the_ring_is_at_the_best_threshold_of_validation_not_of_test(tmp_path):
     assert "best C by validation accuracy" in texts(drawn, "legend")
 
 
+@pytest.mark.parametrize(("scale", "rings"), [("by_norm", 0), ("fixed", 1)])
+def test_no_ring_is_drawn_where_the_threshold_does_nothing(tmp_path, scale, rings):
+    drawn = figure(table_of(tmp_path, *sweep(["automatic"], [0.5, 1.0], 2, lr_scale=scale)))
+    assert len(marks(titled(drawn, "Recall on 8"), "best of automatic")) == rings
+    assert ("C does nothing in automatic" in caption(drawn)) == (not rings)
+    assert ("best C by validation accuracy" in texts(drawn, "legend")) == bool(rings)
+
+
 def test_the_baseline_is_a_level_and_called_not_private(tmp_path):
     drawn = figure(table_of(tmp_path, *sweep(["flat"], [1.0], 3)))
     levels = [y for _, y in marks(titled(drawn, "Recall on 8"), "baseline")]
