@@ -25,6 +25,7 @@ from analysis.figures.sheet import (
     write_title,
 )  # fmt: skip
 from analysis.figures.slice_axis import SliceAxis, draw_slices, slice_axis
+from analysis.interval import DIFFERENCE
 from analysis.lines import Chosen, Family, family
 from analysis.measures import by_slice
 from analysis.slices import SliceColumn
@@ -33,6 +34,8 @@ _MOST = 6
 _LEFT, _HIGH, _APART = 0.55, 1.3, 0.47
 _NARROW = 1.65
 _WIDTH = 0.24
+_OF_FOUR = (-2.0, 2.0)
+"""An interaction is a difference of two differences of shares."""
 _LOOKS = {
     "clipping": {"color": "#d55e00", "hatch": ""},
     "noise": {"color": "#0072b2", "hatch": "////"},
@@ -116,7 +119,9 @@ def _bars(axes: Axes, at: np.ndarray, parts: Sequence[dict[str, np.ndarray]], ea
 
     def told(name: str) -> np.ndarray:
         columns = [part[name][:, 0] for part in parts] if each else list(parts[0][name].T)
-        return 100 * np.array([drawn_interval_of(values) for values in columns]).reshape(-1, 3)
+        within = _OF_FOUR if name == EFFECTS[-1] else DIFFERENCE
+        found = [drawn_interval_of(values, within) for values in columns]
+        return 100 * np.array(found).reshape(-1, 3)
 
     if not any(np.isfinite(told(name)).any() for name in (*EFFECTS, FALL)):
         note(axes, "no baseline beside these cells")

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from analysis.interval import t_interval_of
+from analysis.interval import ANY, Range, t_interval_of
 
 FEWEST = 3
 """Seeds from which on an interval over them is drawn. That of two is 12.7 times as wide as they are
@@ -23,9 +23,9 @@ def drawn_interval(rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     return low, high
 
 
-def drawn_interval_of(values: np.ndarray) -> tuple[float, float, float]:
+def drawn_interval_of(values: np.ndarray, within: Range = ANY) -> tuple[float, float, float]:
     """Return what ``t_interval_of`` does; without an interval for fewer than ``FEWEST`` values."""
-    mean, low, high = t_interval_of(values)
+    mean, low, high = t_interval_of(values, within)
     return (mean, low, high) if np.isfinite(values).sum() >= FEWEST else (mean, np.nan, np.nan)
 
 
