@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -26,6 +27,7 @@ _TELEMETRY = {
     "probe": "clip fraction and kept: of validation records, not of training",
 }
 Lookup = dict[tuple[str, str, str, str], tuple[float | None, int]]
+WIDTH = 80
 WIDEST = 27
 """Letters of a slice's name: what 80 columns leave."""
 CHECKPOINTS = 10
@@ -168,7 +170,7 @@ def _lines(outcome: Outcome, values: Lookup, ledger: dict[str, Any]) -> list[str
     if "step_released" in cell:
         lines.append(_decided(cell, ledger))
     if "audit_correct" in cell:
-        lines.append(audit_line(cell))
+        lines += textwrap.wrap(audit_line(cell), WIDTH, subsequent_indent="  ")
     steps = cell.get("steps_taken", cell["steps"])
     lines.append(
         _taken(cell, steps)
