@@ -11,6 +11,7 @@ import torch
 
 from dpsgd.accounting import Accountant, Relation
 from dpsgd.auditing.settings import Audit, GradientAudit, NoAudit
+from dpsgd.clipping.checks import LARGEST
 from dpsgd.clipping.none import NoClipping
 from dpsgd.clipping.rule import ClipRule
 from dpsgd.data.bundle import DataSource
@@ -207,6 +208,12 @@ def baseline(cell: Cell) -> Cell:
 def _check_together(cell: Cell) -> None:
     mechanism = cell.settings.mechanism
     _check_accountant(cell)
+    for key in ("lr", "baseline_lr"):
+        if getattr(cell.optim, key) > LARGEST:
+            raise ConfigError(
+                f"optim.{key}", getattr(cell.optim, key),
+                f"must be at most {LARGEST:g}: parameters are float32",
+            )  # fmt: skip
     check_release_settings(cell)
     _check_telemetry(cell)
     _check_audit(cell)
