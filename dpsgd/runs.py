@@ -6,10 +6,11 @@ import argparse
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
 from rich.console import Console
 
 from analysis import schema
@@ -41,10 +42,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _list(options: argparse.Namespace, console: Console) -> None:
     runs = options.runs_dir
     names = _names(runs)
-    finished = Index(runs).finished()
+    index = Index(runs)
+    finished, labels = index.finished(), index.labels()
     others = [runs / name for name in names if name not in finished]
     rows = [_finished(row.run_key, row) for row in finished.values()]
-    rows += [_other(folder) for folder in others if (folder / schema.STATUS_FILE).exists()]
+    rows += [_other(folder, labels) for folder in others if (folder / schema.STATUS_FILE).exists()]
     head = ("run", "label", "status", "ε", "accuracy", "worst")
     # A table of rich takes seconds for the thousands of runs that a folder may hold.
     for line in _lines([head, *(cells for _, cells in sorted(rows))]):
@@ -62,14 +64,27 @@ def _finished(name: str, row: IndexRow) -> tuple[str, tuple[str, ...]]:
     )  # fmt: skip
 
 
-def _other(folder: Path) -> tuple[str, tuple[str, ...]]:
+def _other(folder: Path, labels: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
     """Return the row of a run that is not finished, or of a copy under another name."""
     row = read_row(folder)
     if row is not None:
         return _finished(folder.name, row)
     status: dict[str, Any] = read_json(folder / schema.STATUS_FILE) or {}
     at = f"{state_of(folder)} at step {status.get('step', '?')}"
-    return status.get("started_at", ""), (folder.name, "", at, "", "", "")
+    label = labels.get(folder.name) or _label(folder)
+    return status.get("started_at", ""), (folder.name, label, at, "", "", "")
+
+
+def _label(folder: Path) -> str:
+    """Return what a run is called by its configuration, where no index says it."""
+    from dpsgd.experiment.record import label_of  # noqa: PLC0415  (torch, as for a lost index)
+    from dpsgd.experiment.settings import read_cell  # noqa: PLC0415
+
+    try:
+        config: Any = yaml.safe_load((folder / schema.CONFIG_FILE).read_text(encoding="utf-8"))
+        return label_of(read_cell(config), None)
+    except (OSError, TypeError, AttributeError, ValueError, yaml.YAMLError):  # ended before it was
+        return ""
 
 
 def _lines(rows: list[tuple[str, ...]]) -> list[str]:
