@@ -22,7 +22,9 @@ from dpsgd.experiment.sweep.ended import (
 )
 from dpsgd.experiment.sweep.failed import Failed, print_failed
 from dpsgd.experiment.sweep.following import following
+from dpsgd.experiment.sweep.halt import Halt
 from dpsgd.experiment.sweep.index import Index
+from dpsgd.experiment.sweep.outcomes import outcome
 from dpsgd.experiment.sweep.states import Following, States
 
 BROKEN = "ConfigError: clip.norm=0: must be above 0"
@@ -120,3 +122,20 @@ def test_records_say_whether_anything_went_wrong():
     assert not ended(KILLED, "SIGKILL").stopped
     assert not dataclasses.replace(ended(FAILED, BROKEN)).stopped
     assert not_run("why").status == NOT_RUN
+
+
+def test_a_cell_whose_job_was_left_is_what_its_folder_says_of_this_sweep(tmp_path):
+    def says(stopped_by):
+        folder = plant(tmp_path / "runs", RUN_KEYS[0], "KILLED")
+        file = folder / "status.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"stopped_by": stopped_by}))
+        cell = SimpleNamespace(run_key=RUN_KEYS[0], folder=folder, config={})
+        return outcome(cell, sweep, "why")  # pyright: ignore[reportArgumentType]
+
+    sweep = tmp_path / "sweep"
+    sweep.mkdir()
+    assert says("SIGTERM").error == "why"  # no sweep leads here, so that it is of another one
+    Halt(sweep).own()
+    assert says("SIGTERM").stopped
+    assert says("SIGTERM").status == KILLED
+    assert says("SIGKILL").error == "SIGKILL"
