@@ -14,11 +14,11 @@ from rich.table import Table
 
 from analysis import schema
 from dpsgd.accounting import format_epsilon
-from dpsgd.errors import ConfigError
+from dpsgd.errors import ConfigError, folded
 from dpsgd.experiment.audit_text import powerless, reach_of
 from dpsgd.experiment.exposed import ExposedGroup, exposed
 from dpsgd.experiment.many_runs import Tested, many_runs
-from dpsgd.experiment.named_runs import named_runs, words
+from dpsgd.experiment.named_runs import FOLDER, named_runs, takes_runs_dir, words
 from dpsgd.experiment.record import finished
 from dpsgd.experiment.shadows import FEWEST, attacks, groups
 
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         together = list(many_runs(folders, cells))
         exposures = list(exposed(folders, cells))
     except ConfigError as error:
-        print(error, file=sys.stderr)  # noqa: T201
+        print(folded(str(error)), file=sys.stderr)  # noqa: T201
         sys.exit(2)
     if exposures:
         _print_exposures(console, exposures)
@@ -59,8 +59,9 @@ def _audited(options: argparse.Namespace) -> tuple[list[Path], list[dict[str, An
     found = {folder: finished(folder) for folder in folders}
     audited = {f: c for f, c in found.items() if c is not None and "audit" in c}
     if not audited:
+        named = options.run or [str(options.runs_dir or FOLDER)]
         raise ConfigError(
-            "run", ", ".join(options.run), "must be finished runs with an audit",
+            "run", ", ".join(named), "must be finished runs with an audit",
             "train one with audit=gradient, audit=canaries or audit=membership",
         )  # fmt: skip
     ordered = sorted(audited.items(), key=lambda pair: (pair[1]["label"], pair[0].name))
@@ -217,9 +218,9 @@ def _parser() -> argparse.ArgumentParser:
         description="Lower bounds on ε, exposure by slice, and membership inference over seeds.",
     )
     parser.add_argument(
-        "run", nargs="+", help="a run's folder, the start of its key, or a folder of runs"
+        "run", nargs="*", help="a run's folder, the start of its key, or a folder of runs"
     )
-    parser.add_argument("--runs-dir", type=Path, default=Path("runs"), metavar="DIR")
+    takes_runs_dir(parser)
     parser.add_argument("--out", type=Path, metavar="CSV", help="write the attacks there")
     return parser
 

@@ -15,11 +15,11 @@ from rich.console import Console
 
 from analysis import schema
 from dpsgd.accounting import format_epsilon
-from dpsgd.errors import BusyError, ConfigError
+from dpsgd.errors import BusyError, ConfigError, folded
 from dpsgd.experiment.claim import claim
 from dpsgd.experiment.files import read_json
 from dpsgd.experiment.holder import claim_file, state_of
-from dpsgd.experiment.named_runs import words
+from dpsgd.experiment.named_runs import folder_first, takes_runs_dir, words
 from dpsgd.experiment.sweep.index import Index, older_line
 from dpsgd.experiment.sweep.rows import IndexRow, read_row
 from dpsgd.experiment.version import RESULT_VERSION
@@ -28,19 +28,29 @@ from dpsgd.experiment.version import RESULT_VERSION
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; exit with 2 for a run that is not there, 75 for one that is in use."""
     options = _parser().parse_args(words(arguments))
+    options.runs_dir, options.run = _folder_and_runs(options)
     console = Console(highlight=False)
     try:
         options.do(options, console)
     except ConfigError as error:
-        print(error, file=sys.stderr)  # noqa: T201
+        print(folded(str(error)), file=sys.stderr)  # noqa: T201
         sys.exit(2)
     except BusyError as error:
-        print(error, file=sys.stderr)  # noqa: T201
+        print(folded(str(error)), file=sys.stderr)  # noqa: T201
         sys.exit(75)
+
+
+def _folder_and_runs(options: argparse.Namespace) -> tuple[Path, list[str]]:
+    runs, rest = folder_first(options.run, options.runs_dir)
+    if options.do is _list and options.runs_dir is None and rest:
+        return Path(rest[0]), rest[1:]  # a folder that is not there is said to be none
+    return runs, rest
 
 
 def _list(options: argparse.Namespace, console: Console) -> None:
     runs = options.runs_dir
+    if options.run:
+        raise ConfigError("", " ".join(options.run), "list takes one folder of runs, and no more")
     names = _names(runs)
     index = Index(runs)
     finished, labels = index.finished(), index.labels()
@@ -103,12 +113,16 @@ def _lines(rows: list[tuple[str, ...]]) -> list[str]:
 def _show(options: argparse.Namespace, console: Console) -> None:
     from dpsgd.experiment.opened import load  # noqa: PLC0415  (torch, which the others do without)
 
-    run = load(options.run, options.runs_dir)
+    if len(options.run) != 1:
+        raise ConfigError("run", " ".join(options.run) or None, "show takes one run")
+    run = load(options.run[0], options.runs_dir)
     console.print((run.folder / schema.LEDGER_PAGE).read_text(encoding="utf-8"), markup=False)
     console.print(f"files: {run.folder}", soft_wrap=True)
 
 
 def _rm(options: argparse.Namespace, console: Console) -> None:
+    if not options.run:
+        raise ConfigError("run", None, "rm takes the start of a run's key, or several")
     found: dict[str, Path] = {}
     for given in options.run:
         matches = [f for f in _folders(options.runs_dir) if f.name.startswith(given)]
@@ -147,18 +161,18 @@ def _names(runs: Path) -> list[str]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m dpsgd.runs", description="The runs on disk.")
     commands = parser.add_subparsers(required=True, metavar="list|show|rm")
-    for name, do, about in (
-        ("list", _list, "every run: label, status, ε, accuracy, worst slice"),
-        ("show", _show, "a finished run's privacy ledger"),
-        ("rm", _rm, "remove runs by key (asks for --yes)"),
-    ):
+    for name, do, about, metavar, what in (
+        ("list", _list, "every run: label, status, ε, accuracy, worst slice", "DIR",
+         "the folder of runs, runs unless given"),
+        ("show", _show, "a finished run's privacy ledger", "RUN",
+         "a run's folder, or the start of its key"),
+        ("rm", _rm, "remove runs by key (asks for --yes)", "RUN", "the start of a run's key"),
+    ):  # fmt: skip
         command = commands.add_parser(name, help=about, description=about)
-        command.add_argument("--runs-dir", type=Path, default=Path("runs"), metavar="DIR")
+        command.add_argument("run", nargs="*", metavar=metavar, help=what)
+        takes_runs_dir(command)
         command.set_defaults(do=do)
-        if name == "show":
-            command.add_argument("run", help="a run's folder, or the start of its key")
         if name == "rm":
-            command.add_argument("run", nargs="+", help="the start of a run's key")
             command.add_argument("--yes", action="store_true", help="remove without asking")
     return parser
 

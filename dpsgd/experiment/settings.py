@@ -158,7 +158,7 @@ def read_cell(config: Mapping[str, Any], build: BuildPart = build_part) -> Cell:
         allowed = [*Settings.__dataclass_fields__, *GROUPS]
         raise ConfigError(
             unknown[0], roots[unknown[0]],
-            f"no such key; allowed are {', '.join(allowed)}{did_you_mean(unknown[0], allowed)}",
+            f"no such key{did_you_mean(unknown[0], allowed)}; allowed are {', '.join(allowed)}",
         )  # fmt: skip
     debug = _debug(config.get("debug"))
     if debug.common_noise and roots.get("release"):
