@@ -46,9 +46,9 @@ def main() -> None:
         else:
             entry()
     except OURS as error:
-        _leave(str(error), code_of(error))
+        _leave(_said(error), code_of(error))
     except HydraException as error:
-        _leave(explain(error), 2)
+        _leave(folded(explain(error)), 2)
     except BrokenPipeError:
         sys.exit(1)  # whoever read our output stopped reading
     except OSError as error:
@@ -94,7 +94,7 @@ def _run_here(config: dict[str, Any], runs: Path) -> None:
             with torch_threads(cell.settings.threads), progress_bar(console) as progress:
                 outcome = run_cell(prepare(cell), runs, progress)
     except OURS as error:
-        _leave(str(error), code_of(error))
+        _leave(_said(error), code_of(error))
     else:
         print_outcome(console, outcome)
 
@@ -104,6 +104,12 @@ def code_of(error: Exception) -> int:
     if isinstance(error, BusyError):
         return 75  # EX_TEMPFAIL of sysexits.h: later is another matter
     return 1 if isinstance(error, UnwritableError) else 2
+
+
+def _said(error: Exception) -> str:
+    """Return what to say of an error: what befell a file or a process stays one line, for logs."""
+    refused = isinstance(error, ConfigError | PrivacyError)
+    return folded(str(error)) if refused else str(error)
 
 
 def _print_help(entry: Callable[[], None]) -> None:
@@ -128,7 +134,7 @@ def _sweep(file: Path) -> DictConfig:
 
 
 def _leave(message: str, code: int) -> NoReturn:
-    print(folded(message), file=sys.stderr)  # noqa: T201
+    print(message, file=sys.stderr)  # noqa: T201
     sys.exit(code)
 
 

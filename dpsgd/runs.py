@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(folded(str(error)), file=sys.stderr)  # noqa: T201
         sys.exit(2)
     except BusyError as error:
-        print(folded(str(error)), file=sys.stderr)  # noqa: T201
+        print(error, file=sys.stderr)  # noqa: T201
         sys.exit(75)
 
 

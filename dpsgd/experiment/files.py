@@ -102,7 +102,7 @@ def check_folder(path: Path, key: str) -> None:
             pass
     except OSError as error:
         raise ConfigError(
-            key, path, f"cannot be written to: {error.strerror}", "choose another folder"
+            key, path, f"cannot be written to: {error.strerror}; choose another folder"
         ) from None
 
 
