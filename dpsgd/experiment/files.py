@@ -101,9 +101,7 @@ def check_folder(path: Path, key: str) -> None:
         with tempfile.TemporaryFile(dir=there):
             pass
     except OSError as error:
-        raise ConfigError(
-            key, path, f"cannot be written to: {error.strerror}; choose another folder"
-        ) from None
+        raise ConfigError(key, path, f"cannot be written to: {error.strerror}") from None
 
 
 @contextmanager
