@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from dpsgd.errors import folded
 from dpsgd.experiment.named_runs import FOLDER, takes_runs_dir, words
 from dpsgd.experiment.track.address import usual_tracker
 from dpsgd.experiment.track.push import push
@@ -25,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _parser().parse_args(words(arguments))
     runs, keys = _folder_and_keys(options)
     if not runs.is_dir():
-        _leave(f"{runs} is no folder", 2)
+        _leave(f"runs_dir={runs}: is no folder", 2)
     tracker = MlflowTracker("mlflow", options.uri, options.experiment)
     pushed = push(runs, tracker, keys or None, told=_progress())
     for line in lines(pushed):
@@ -67,7 +66,7 @@ def _progress(every: float = 5.0) -> Callable[[int, int], None]:
 
 
 def _leave(message: str, code: int) -> NoReturn:
-    print(folded(message), file=sys.stderr)  # noqa: T201
+    print(message, file=sys.stderr)  # noqa: T201
     sys.exit(code)
 
 
