@@ -14,14 +14,17 @@ from rich.table import Table
 
 from analysis import schema
 from dpsgd.accounting import format_epsilon
-from dpsgd.errors import ConfigError
+from dpsgd.errors import ConfigError, folded
+from dpsgd.experiment.audit_text import powerless, reach_of
+from dpsgd.experiment.exposed import ExposedGroup, exposed
 from dpsgd.experiment.many_runs import Tested, many_runs
-from dpsgd.experiment.named_runs import named_runs, words
+from dpsgd.experiment.named_runs import FOLDER, named_runs, takes_runs_dir, words
 from dpsgd.experiment.record import finished
 from dpsgd.experiment.shadows import FEWEST, attacks, groups
 
 ATTACKS = {"lira_online": "LiRA", "lira_offline": "LiRA off"}
 VERDICT = {True: "REFUTED", False: "holds", None: "no claim"}
+NO_POWER = "no power"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -33,9 +36,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _print_runs(console, cells)
         rows = [row for group in groups(folders, cells) for row in attacks(group)]
         together = list(many_runs(folders, cells))
+        exposures = list(exposed(folders, cells))
     except ConfigError as error:
-        print(error, file=sys.stderr)  # noqa: T201
+        print(folded(str(error)), file=sys.stderr)  # noqa: T201
         sys.exit(2)
+    if exposures:
+        _print_exposures(console, exposures)
     if rows:
         _print_attacks(console, rows)
     if together:
@@ -53,8 +59,9 @@ def _audited(options: argparse.Namespace) -> tuple[list[Path], list[dict[str, An
     found = {folder: finished(folder) for folder in folders}
     audited = {f: c for f, c in found.items() if c is not None and "audit" in c}
     if not audited:
+        named = options.run or [str(options.runs_dir or FOLDER)]
         raise ConfigError(
-            "run", ", ".join(options.run), "must be finished runs with an audit",
+            "run", ", ".join(named), "must be finished runs with an audit",
             "train one with audit=gradient, audit=canaries or audit=membership",
         )  # fmt: skip
     ordered = sorted(audited.items(), key=lambda pair: (pair[1]["label"], pair[0].name))
@@ -63,23 +70,51 @@ def _audited(options: argparse.Namespace) -> tuple[list[Path], list[dict[str, An
 
 def _print_runs(console: Console, cells: Sequence[dict[str, Any]]) -> None:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in ("run", "audit", "guesses\nright", "ε\nclaimed", "ε ≥", "ε ≥\nGaussian", ""):
-        table.add_column(name, justify="left" if name in ("run", "audit", "") else "right",
-                         vertical="bottom")  # fmt: skip
+    for name in ("run", "audit", "guesses\nright", "ε\nclaimed", "ε ≥", "ε ≥\nGaussian",
+                 "ε ≥ at\nmost", ""):  # fmt: skip
+        left = name in ("run", "audit", "")
+        table.add_column(name, justify="left" if left else "right", vertical="bottom",
+                         overflow="fold")  # fmt: skip
     for cell in cells:
         table.add_row(
-            cell["label"], cell["audit"], f"{cell['audit_correct']}/{cell['audit_guesses']}",
+            _without_audit(cell), cell["audit"], f"{cell['audit_correct']}/{cell['audit_guesses']}",
             format_epsilon(float(cell["epsilon"])), _bound(cell["audit_epsilon"]),
-            _bound(cell["audit_epsilon_gaussian"]),
-            VERDICT[cell["audit_refuted"]],
+            _bound(cell["audit_epsilon_gaussian"]), _bound(reach_of(cell)),
+            NO_POWER if powerless(cell) else VERDICT[cell["audit_refuted"]],
         )  # fmt: skip
     console.print(table)
     levels = sorted({1 - cell["audit_significance"] for cell in cells})
     console.print(
         f"ε ≥: lower bounds, each with confidence {', '.join(f'{level:.0%}' for level in levels)}, "
-        "for any mechanism, and for one whose trade-off curve is of Gaussian shape. holds: so many "
-        "right guesses do not refute the run's own privacy profile, which proves nothing. –: ε is "
-        "of users and the coins are of their records, which bounds nothing"
+        "for any mechanism, and for one whose trade-off curve is of Gaussian shape; at most: the "
+        "larger of both, had all guesses been right. holds: so many right guesses do not refute "
+        "the run's own privacy profile, which proves nothing. no power: nor would all of them, "
+        "right, so that more guesses are needed to say anything. –: ε is of users and the coins "
+        "are of their records, which bounds nothing"
+    )
+
+
+def _print_exposures(console: Console, found: Sequence[ExposedGroup]) -> None:
+    for group in found:
+        several = group.runs > 1
+        seeds = f", {group.runs} seeds" if several else ""
+        console.print(f"\n{group.label}{seeds}: exposure in bits", soft_wrap=True)
+        table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+        spread = "runs" if several else "95 %"
+        for name in ("slice", "canaries\nin", "exposure", spread, "fitted", "−\nothers’", spread):
+            table.add_column(name, justify="left" if name == "slice" else "right",
+                             vertical="bottom", overflow="fold")  # fmt: skip
+        for one in group.slices:
+            table.add_row(
+                one.name if one.name == one.kind else f"{one.kind} {one.name}", str(one.canaries),
+                f"{one.exposure:.2f}", _from_to(one.between, ""), _bits(one.extrapolated, ""),
+                _bits(one.gap, "+"), _from_to(one.gap_between, "+"),
+            )  # fmt: skip
+        console.print(table)
+    console.print(
+        "\nexposure: log2 of how many references a canary stands out from, mean over those that "
+        "were in; fitted: beyond the number of references, by a skew-normal. − others’: minus that "
+        "of all other canaries of a slice. runs: lowest to highest of them. –: too few to say"
     )
 
 
@@ -135,13 +170,14 @@ def _print_together(console: Console, found: Sequence[Tested]) -> None:
             one.label, f"{one.chosen} runs", f"{trials.false_positives} of {trials.without}",
             f"{trials.false_negatives} of {trials.with_}", format_epsilon(one.claimed),
             _bound(one.epsilon), _bound(one.mu), _bound(one.epsilon_gaussian),
-            VERDICT[one.refuted],
+            NO_POWER if one.powerless else VERDICT[one.refuted],
         )  # fmt: skip
     console.print(table)
     console.print(
         "one example and one threshold over all runs, by Clopper and Pearson: chosen on the first "
         "half of the seeds, counted on the others. μ, and the last bound, assume a trade-off curve "
-        "of Gaussian shape. Few runs bound little: 25 of each kind without a mistake say 1.8"
+        "of Gaussian shape. Few runs bound little: 25 of each kind without a mistake say 1.8; no "
+        "power: no mistake at all would refute the claim with so few"
     )
 
 
@@ -159,6 +195,19 @@ def _bound(value: float | None) -> str:
     return "–" if value is None else f"{value:.3g}"
 
 
+def _bits(value: float | None, sign: str) -> str:
+    return "–" if value is None else f"{value:{sign}.2f}"
+
+
+def _from_to(between: tuple[float, float] | None, sign: str) -> str:
+    return "–" if between is None else "–".join(f"{end:{sign}.2f}" for end in between)
+
+
+def _without_audit(cell: dict[str, Any]) -> str:
+    """Return a label without the audit, which has its own column."""
+    return str(cell["label"]).replace(f" audit={cell['audit']}", "")
+
+
 def _shown(value: float) -> str:
     return "–" if pd.isna(value) else f"{value:.2f}"
 
@@ -166,12 +215,12 @@ def _shown(value: float) -> str:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m dpsgd.audit",
-        description="Lower bounds on ε, and membership inference over runs of several seeds.",
+        description="Lower bounds on ε, exposure by slice, and membership inference over seeds.",
     )
     parser.add_argument(
-        "run", nargs="+", help="a run's folder, the start of its key, or a folder of runs"
+        "run", nargs="*", help="a run's folder, the start of its key, or a folder of runs"
     )
-    parser.add_argument("--runs-dir", type=Path, default=Path("runs"), metavar="DIR")
+    takes_runs_dir(parser)
     parser.add_argument("--out", type=Path, metavar="CSV", help="write the attacks there")
     return parser
 

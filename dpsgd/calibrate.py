@@ -25,7 +25,7 @@ from dpsgd.accounting import (
     poisson_gaussian,
 )
 from dpsgd.accounting.accountant import neighbouring_relation
-from dpsgd.errors import ConfigError
+from dpsgd.errors import ConfigError, folded
 from dpsgd.experiment.question import Question, question_of
 
 USAGE = """\
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         check_delta(delta, question.n)
         _answer(question, delta, console)
     except ConfigError as error:
-        print(error, file=sys.stderr)  # noqa: T201
+        print(folded(str(error)), file=sys.stderr)  # noqa: T201
         sys.exit(2)
 
 

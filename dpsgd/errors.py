@@ -6,7 +6,10 @@ from __future__ import annotations
 
 import difflib
 import errno
+import textwrap
 from collections.abc import Iterable
+
+WIDTH = 80
 
 
 class ConfigError(ValueError):
@@ -69,6 +72,20 @@ def did_you_mean(word: str, options: Iterable[str]) -> str:
     """Return `` (did you mean 'x'?)``, or an empty string if nothing is close."""
     close = difflib.get_close_matches(word, list(options), n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def folded(message: str, width: int = WIDTH) -> str:
+    """Return a message for a terminal: its long lines broken between words, but for those that
+    begin with spaces, which are to be copied.
+    """
+    lines: list[str] = []
+    for line in message.splitlines():
+        if len(line) <= width or line.startswith("  "):
+            lines.append(line)
+            continue
+        lines += textwrap.wrap(line, width, subsequent_indent="  ", break_long_words=False,
+                               break_on_hyphens=False)  # fmt: skip
+    return "\n".join(lines)
 
 
 def _shown(value: object) -> str:

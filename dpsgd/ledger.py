@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from analysis import schema
-from dpsgd.errors import ConfigError, PrivacyError
-from dpsgd.experiment.named_runs import named_runs, words
+from dpsgd.errors import ConfigError, PrivacyError, folded
+from dpsgd.experiment.named_runs import named_runs, takes_runs_dir, words
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -18,7 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         sys.exit(options.do(options))
     except (ConfigError, PrivacyError) as error:
-        print(error, file=sys.stderr)  # noqa: T201
+        print(folded(str(error)), file=sys.stderr)  # noqa: T201
         sys.exit(2)
 
 
@@ -84,9 +84,9 @@ def _parser() -> argparse.ArgumentParser:
     ):
         command = commands.add_parser(name, help=about, description=about)
         command.add_argument(
-            "run", nargs="+", help="a run's folder, the start of its key, or a folder of runs"
+            "run", nargs="*", help="a run's folder, the start of its key, or a folder of runs"
         )
-        command.add_argument("--runs-dir", type=Path, default=Path("runs"), metavar="DIR")
+        takes_runs_dir(command)
         command.set_defaults(do=do)
         if name == "show":
             command.add_argument("--write", action="store_true", help="write it to the run, too")

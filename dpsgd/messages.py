@@ -17,11 +17,17 @@ def explain(error: BaseException) -> str:
         group, _, option = str(error.missing_cfg_file).rpartition("/")
         options = [str(o) for o in error.options or []]
         allowed = f"choose one of {', '.join(options)}" if options else "there is no such group"
-        return f"{group}={option}: no such option; {allowed}{did_you_mean(option, options)}"
+        return f"{group}={option}: no such option{did_you_mean(option, options)}; {allowed}"
     cause = error.__cause__
     if isinstance(cause, OmegaConfBaseException) and cause.full_key:
         return _unknown_key(str(error), cause)
     found = re.search(r"Could not override '([^']+)'\. No match in the defaults list", str(error))
+    several = re.match(r"Ambiguous value for argument '([^']+)'", str(error))
+    if several:
+        return (
+            f"{several[1]}: several values need -m, which trains a cell for each of them:\n"
+            f"  python -m dpsgd.run -m {several[1]}"
+        )
     if found:
         return f"{found[1]}: there is no such group or key; see python -m dpsgd.run --help"
     return str(error)
@@ -39,8 +45,8 @@ def _unknown_key(message: str, cause: OmegaConfBaseException) -> str:
         return f"{key}: {str(cause).splitlines()[0]}\n{message}"
     elsewhere = _elsewhere(name, cause)
     return (
-        f"{key}: no such key; allowed are {', '.join(allowed)}"
-        f"{elsewhere or did_you_mean(name, allowed)}"
+        f"{key}: no such key{elsewhere or did_you_mean(name, allowed)}; "
+        f"allowed are {', '.join(allowed)}"
     )
 
 

@@ -9,7 +9,7 @@ import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import hydra
 from hydra.core.config_store import ConfigStore
@@ -18,13 +18,10 @@ from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from dpsgd.errors import BusyError, ConfigError, PrivacyError, UnwritableError
+from dpsgd.errors import BusyError, ConfigError, PrivacyError, UnwritableError, folded
 from dpsgd.experiment.options import config_folder
 from dpsgd.messages import explain
-
-WITH_VALUE = ("--config-dir", "-cd", "--config-name", "-cn", "--config-path", "-cp", "--package",
-              "-p", "--cfg", "-c")  # fmt: skip
-"""Hydra's options that take the next word with them."""
+from dpsgd.typed import as_hydra_reads
 
 OURS = (ConfigError, PrivacyError, BusyError, UnwritableError)
 """Errors that are for people, who want their message alone."""
@@ -39,19 +36,19 @@ def main() -> None:
     store = ConfigStore.instance()
     for file in sorted(config_folder("sweeps").glob("*.yaml")):
         store.store(group="sweep", name=file.stem, node=_sweep(file), package="_global_")
-    sys.argv[1:] = options_first(sys.argv[1:])
     entry = hydra.main(
         version_base="1.3", config_path=str(config_folder("conf")), config_name="config"
     )(job)
     try:
+        sys.argv[1:] = as_hydra_reads(sys.argv[1:])
         if {"--help", "-h"} & set(sys.argv[1:]):
             _print_help(entry)
         else:
             entry()
     except OURS as error:
-        _leave(str(error), code_of(error))
+        _leave(_said(error), code_of(error))
     except HydraException as error:
-        _leave(explain(error), 2)
+        _leave(folded(explain(error)), 2)
     except BrokenPipeError:
         sys.exit(1)  # whoever read our output stopped reading
     except OSError as error:
@@ -68,7 +65,7 @@ def job(config: DictConfig) -> dict[str, Any] | None:
     other cells have run.
     """
     hydra_config = HydraConfig.get()
-    runs = Path(hydra_config.runtime.cwd, config.runs_dir)
+    runs = Path(hydra_config.runtime.cwd, str(config.runs_dir))
     if hydra_config.mode == RunMode.RUN:
         _run_here(_plain(config), runs)
         return None
@@ -83,6 +80,7 @@ def _run_here(config: dict[str, Any], runs: Path) -> None:
     from rich.console import Console  # noqa: PLC0415
 
     from dpsgd.experiment.cell import run_cell  # noqa: PLC0415
+    from dpsgd.experiment.files import check_folder, leaving_nothing  # noqa: PLC0415
     from dpsgd.experiment.prepared import prepare  # noqa: PLC0415
     from dpsgd.experiment.report import print_outcome, progress_bar  # noqa: PLC0415
     from dpsgd.experiment.settings import read_cell  # noqa: PLC0415
@@ -90,11 +88,13 @@ def _run_here(config: dict[str, Any], runs: Path) -> None:
 
     console = Console(highlight=False)
     try:
-        cell = read_cell(config)
-        with torch_threads(cell.settings.threads), progress_bar(console) as progress:
-            outcome = run_cell(prepare(cell), runs, progress)
+        check_folder(runs, "runs_dir")
+        with leaving_nothing(runs):
+            cell = read_cell(config)
+            with torch_threads(cell.settings.threads), progress_bar(console) as progress:
+                outcome = run_cell(prepare(cell), runs, progress)
     except OURS as error:
-        _leave(str(error), code_of(error))
+        _leave(_said(error), code_of(error))
     else:
         print_outcome(console, outcome)
 
@@ -106,22 +106,10 @@ def code_of(error: Exception) -> int:
     return 1 if isinstance(error, UnwritableError) else 2
 
 
-def options_first(arguments: list[str]) -> list[str]:
-    """Return the same command line with options before overrides.
-
-    Hydra's parser takes overrides from one place only, and calls the rest unrecognised.
-    """
-    options: list[str] = []
-    overrides: list[str] = []
-    rest = iter(arguments)
-    for argument in rest:
-        if not argument.startswith("-"):
-            overrides.append(argument)
-            continue
-        options.append(argument)
-        if argument in WITH_VALUE:
-            options += [value for value in [next(rest, None)] if value is not None]
-    return options + overrides
+def _said(error: Exception) -> str:
+    """Return what to say of an error: what befell a file or a process stays one line, for logs."""
+    refused = isinstance(error, ConfigError | PrivacyError)
+    return folded(str(error)) if refused else str(error)
 
 
 def _print_help(entry: Callable[[], None]) -> None:
@@ -145,7 +133,7 @@ def _sweep(file: Path) -> DictConfig:
     return loaded
 
 
-def _leave(message: str, code: int) -> None:
+def _leave(message: str, code: int) -> NoReturn:
     print(message, file=sys.stderr)  # noqa: T201
     sys.exit(code)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from dpsgd.experiment.named_runs import FOLDER, takes_runs_dir, words
 from dpsgd.experiment.track.address import usual_tracker
 from dpsgd.experiment.track.push import push
 from dpsgd.experiment.track.pushed import Pushed
@@ -20,16 +21,23 @@ SHOWN = 5
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; exit with 1 if something is missing there, 2 for no such folder."""
-    options = _parser().parse_args(sys.argv[1:] if arguments is None else arguments)
-    runs: Path = options.runs
+    options = _parser().parse_args(words(arguments))
+    runs, keys = _folder_and_keys(options)
     if not runs.is_dir():
-        _leave(f"{runs} is no folder", 2)
+        _leave(f"runs_dir={runs}: is no folder", 2)
     tracker = MlflowTracker("mlflow", options.uri, options.experiment)
-    pushed = push(runs, tracker, options.key or None, told=_progress())
+    pushed = push(runs, tracker, keys or None, told=_progress())
     for line in lines(pushed):
         print(line)  # noqa: T201
     if not pushed.complete:
         _leave(f"the same command copies the rest: {tracker.address(runs).push_command}", 1)
+
+
+def _folder_and_keys(options: argparse.Namespace) -> tuple[Path, list[str]]:
+    """Return the folder of runs, which is the first word unless it was given in another way."""
+    if options.runs_dir is not None or not options.run:
+        return options.runs_dir or FOLDER, options.run
+    return Path(options.run[0]), options.run[1:]
 
 
 def lines(pushed: Pushed) -> list[str]:
@@ -68,8 +76,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="push")
     about = "copy runs that have ended and are not in MLflow yet, and the summary of each sweep"
     command = commands.add_parser("push", help=about, description=about)
-    command.add_argument("runs", type=Path, help="the folder of runs (runs_dir)")
-    command.add_argument("key", nargs="*", help="run keys; none: all")
+    command.add_argument("run", nargs="*", help="the folder of runs, then run keys; none: all")
+    takes_runs_dir(command)
     command.add_argument("--uri", default=usual["uri"], help="as tracker.uri; sqlite in RUNS")
     command.add_argument("--experiment", default=usual["experiment"], help="as tracker.experiment")
     return parser

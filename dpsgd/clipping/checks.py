@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
 import torch
 from torch import Tensor
 
@@ -15,12 +19,18 @@ ROWS = 16
 SLACK = 1e-6
 """Float rounding: the step multiplies every weight by 1 − 1e-5."""
 
+SMALLEST, LARGEST = 1e-30, 1e30
+"""What a rule may declare as its scale. Weights C/n and noise σC/m are float32, which holds 1.2e-38
+to 3.4e38: norms from 1e-6 to 1e6, and as many units, leave so much.
+"""
+
 
 def check_rule(rule: ClipRule, groups: Groups, expected_units: float) -> None:
     """Raise ConfigError unless the rule keeps its contract on synthetic norms.
 
     Weights and queries of a unit must not depend on the units beside it, and every unit must be
-    inside the envelope that the rule declares.
+    inside the envelope that the rule declares; for norms of float32 the weights must be float32,
+    of the same shape, and the scale of a size that such weights can have.
     """
     if not rule.bounded:
         return
@@ -30,6 +40,8 @@ def check_rule(rule: ClipRule, groups: Groups, expected_units: float) -> None:
     norms[0] = 0.0
     info: Info = {} if rule.partition is None else {rule.partition: _one_hot(generator)}
     state = rule.bind(groups, 0.0, expected_units)
+    _check_size(rule, rule.scale(state), state.get("threshold"))
+    _check_weights(rule, norms.float(), rule.weights(norms.float(), state, info))
     try:
         for some in (norms, norms[1:], norms.flip(0)):
             beside = {key: value[: len(some)] for key, value in info.items()}
@@ -78,6 +90,64 @@ def check_units_apart(
                 f"clip={rule.name}: the {what} of a unit depends on the other units of the batch, "
                 "so that no noise covers what one unit changes"
             )
+
+
+def _check_size(rule: ClipRule, scale: Tensor, threshold: Tensor | None) -> None:
+    """Raise ConfigError for a scale, or a threshold of one group, that float32 cannot hold, naming
+    the setting that makes it.
+    """
+    values = (scale,) if threshold is None else (scale, threshold)
+    found = [float(value) for some in values for value in some.flatten()]
+    outside = [value for value in found if not SMALLEST <= value <= LARGEST]
+    if not outside:
+        return
+    allowed = f"must be from {SMALLEST:g} to {LARGEST:g}"
+    why = "weights and noise are float32, which holds no others with their full precision"
+    for key, value in _numbers(rule):
+        if not SMALLEST <= value <= LARGEST:
+            raise ConfigError(key, value, allowed, why)
+    raise ConfigError(
+        "clip", rule.name, f"declares a scale of {outside[0]:g}, which {allowed}", why
+    )  # fmt: skip
+
+
+def _check_weights(rule: ClipRule, norms: Tensor, weights: object) -> None:
+    """Raise ConfigError unless ``weights`` are numbers that the gradients can be multiplied by."""
+    if not isinstance(weights, Tensor):
+        raise ConfigError(
+            "clip", rule.name, f"gives weights of {type(weights).__name__}, and must give a tensor"
+        )
+    if weights.shape != norms.shape:
+        raise ConfigError(
+            "clip", rule.name,
+            f"gives weights of shape {tuple(weights.shape)} for norms of shape "
+            f"{tuple(norms.shape)}, and must give one for each",
+        )  # fmt: skip
+    if weights.dtype != norms.dtype:
+        raise ConfigError(
+            "clip", rule.name,
+            f"gives weights of {_name(weights.dtype)} for norms of {_name(norms.dtype)}, and must "
+            "keep their kind",
+            "end its weights with: return weights.to(norms.dtype)",
+        )  # fmt: skip
+
+
+def _numbers(rule: ClipRule) -> Iterator[tuple[str, float]]:
+    """Yield the settings of a rule that are numbers, by their keys."""
+    if not dataclasses.is_dataclass(rule):
+        return
+    for field in dataclasses.fields(cast(Any, rule)):
+        value: Any = getattr(rule, field.name)
+        key = field.name.rstrip("_")
+        if isinstance(value, float):
+            yield key, value
+        elif isinstance(value, Mapping):
+            inner = cast(Mapping[str, Any], value)
+            yield from ((f"{key}.{k}", v) for k, v in inner.items() if isinstance(v, float))
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def _close(first: Tensor, second: Tensor) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsgd.accounting import DpEvent, Relation, privacy_profile
-from dpsgd.auditing.curves import curve_of_deltas
+from dpsgd.auditing.curves import Curve, curve_of_deltas
 from dpsgd.auditing.guesses import (
     Guesses,
     epsilon_of_guesses,
@@ -20,6 +20,7 @@ from dpsgd.auditing.guesses import (
     guess,
     refutes,
 )
+from dpsgd.auditing.power import all_right, reach
 from dpsgd.auditing.settings import CanaryAudit, GradientAudit, MembershipAudit
 from dpsgd.experiment.canaries import records_of_each
 from dpsgd.experiment.ledger.repeats import first_streams
@@ -33,7 +34,10 @@ Profile: TypeAlias = Callable[[DpEvent, Relation, NDArray[np.float64]], NDArray[
 
 GRADIENT = "gradient"
 """The kind of canary that is a gradient, in ``audit.parquet``."""
-_BOUNDS = ("audit_epsilon", "audit_epsilon_gaussian", "audit_refuted")
+_BOUNDS = (
+    "audit_epsilon", "audit_epsilon_gaussian", "audit_reach", "audit_refuted",
+    "audit_could_refute",
+)  # fmt: skip
 _POINTS = 100
 """Of the privacy profile that a run is held to."""
 
@@ -98,19 +102,24 @@ def _summary(
     """Return what ``cell.json`` says of the audit.
 
     ``audit_epsilon`` holds for any mechanism; ``audit_epsilon_gaussian`` assumes a trade-off curve
-    of Gaussian shape. ``audit_refuted``: the coins were guessed better than the run's own curve, by
-    its privacy loss distribution, allows; null for a run without ε. All three are null where a
+    of Gaussian shape; ``audit_reach`` is the larger of both for as many guesses, all of them right.
+    ``audit_refuted``: the coins were guessed better than the run's own curve, by
+    its privacy loss distribution, allows; ``audit_could_refute``: as many guesses, all of them
+    right, would be better than that. Both are null for a run without ε, and all of these where a
     coin is of a record and a unit is a user who brings several.
     """
     delta, significance = plan.prepared.delta, audit.significance
-    private = plan.prepared.cell.private
     if not _coins_of_units(plan, audit):
         return _counts(audit, guesses) | dict.fromkeys(_BOUNDS)
-    return _counts(audit, guesses) | {
-        "audit_epsilon": epsilon_of_guesses(guesses, delta, significance),
-        "audit_epsilon_gaussian": gaussian_epsilon_of_guesses(guesses, delta, significance),
-        "audit_refuted": refuted(plan, guesses, significance, cache) if private else None,
-    }
+    return (
+        _counts(audit, guesses)
+        | {
+            "audit_epsilon": epsilon_of_guesses(guesses, delta, significance),
+            "audit_epsilon_gaussian": gaussian_epsilon_of_guesses(guesses, delta, significance),
+            "audit_reach": reach(guesses, delta, significance).largest,
+        }
+        | _verdicts(plan, guesses, significance, cache)
+    )
 
 
 def _coins_of_units(plan: Plan, audit: GradientAudit | CanaryAudit | MembershipAudit) -> bool:
@@ -135,21 +144,25 @@ def _counts(
     }
 
 
-def refuted(plan: Plan, guesses: Guesses, significance: float, cache: Path) -> bool:
-    """Return whether so many right guesses refute the run's own privacy profile."""
-    event = plan.prepared.event(plan.noise_multiplier, plan.steps)
-    relation = plan.prepared.cell.settings.relation
-    profile = partial(remembered_profile, cache)
-    return refuted_event(event, relation, plan.epsilon, guesses, significance, profile)
-
-
-def refuted_event(
-    event: DpEvent, relation: Relation, epsilon: float, guesses: Guesses, significance: float,
-    profile: Profile = privacy_profile,
-) -> bool:  # fmt: skip
-    """Return whether so many right guesses refute the privacy profile of ``event``, of which
-    ``epsilon`` says over which losses it is of interest.
+def claimed_curve(
+    event: DpEvent, relation: Relation, epsilon: float, profile: Profile = privacy_profile
+) -> Curve:
+    """Return the trade-off curve of ``event``, by its privacy profile; ``epsilon`` says over which
+    losses that is of interest.
     """
     epsilons = np.linspace(0.0, 4 * epsilon, _POINTS)
     deltas = profile(event, relation, epsilons)
-    return refutes(guesses, curve_of_deltas(epsilons.tolist(), deltas.tolist()), significance)
+    return curve_of_deltas(epsilons.tolist(), deltas.tolist())
+
+
+def _verdicts(plan: Plan, guesses: Guesses, significance: float, cache: Path) -> dict[str, Any]:
+    """Return whether so many right guesses refute the run's own profile, and whether any could."""
+    if not plan.prepared.cell.private:
+        return {"audit_refuted": None, "audit_could_refute": None}
+    event = plan.prepared.event(plan.noise_multiplier, plan.steps)
+    relation = plan.prepared.cell.settings.relation
+    curve = claimed_curve(event, relation, plan.epsilon, partial(remembered_profile, cache))
+    return {
+        "audit_refuted": refutes(guesses, curve, significance),
+        "audit_could_refute": refutes(all_right(guesses), curve, significance),
+    }

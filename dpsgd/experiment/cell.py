@@ -120,7 +120,6 @@ def _run(
         stored_secret(prepared, folder)
     generations = Generations(folder)
     before = read_json(folder / schema.LEDGER_FILE)
-    tracker.open(folder)
     plan = solve(prepared, cache_of(runs))
     plan = replace(plan, prepared=keyed(prepared, folder))
     attempt = attempt_of(plan, before, generations.read(), folder, cache_of(runs))
@@ -129,6 +128,7 @@ def _run(
     reason = check_same_release(before, ledger, folder)
     if reason:
         raise PrivacyError(reason)
+    tracker.open(folder)  # what is refused leaves nothing there
     index = Index(runs)
     with interruptible() as interrupts:
         status = Status(folder, gate, attempt.begun)

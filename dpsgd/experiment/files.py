@@ -5,13 +5,14 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from dpsgd.errors import ConfigError, UnwritableError
+from dpsgd.errors import ConfigError, PrivacyError, UnwritableError
 
 
 def write_whole(path: Path, write: Callable[[Path], None], *, durable: bool = False) -> None:
@@ -89,10 +90,32 @@ def read_json(path: Path) -> Any | None:
 
 
 def check_folder(path: Path, key: str) -> None:
-    """Raise ConfigError unless ``path`` is, or can be made, a folder that we can write to."""
+    """Raise ConfigError unless ``path`` is, or can be made, a folder that we can write to. Nothing
+    is made.
+    """
     try:
-        path.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path):
+        there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+        if not there.is_dir():
+            what = "is a file" if there == path else f"{there} is a file"
+            raise ConfigError(key, path, f"must be a folder, and {what}")
+        with tempfile.TemporaryFile(dir=there):
             pass
     except OSError as error:
         raise ConfigError(key, path, f"cannot be written to: {error.strerror}") from None
+
+
+@contextmanager
+def leaving_nothing(runs: Path) -> Iterator[None]:
+    """Take away what the block made of a folder of runs if it refuses to train: what is empty, and
+    in a folder that was not there what accountants answered.
+    """
+    before = runs.exists()
+    try:
+        yield
+    except (ConfigError, PrivacyError):
+        if not before:
+            shutil.rmtree(runs / ".cache", ignore_errors=True)
+        for folder in (*(runs / name for name in (".claims", ".cache", ".hydra")), runs):
+            with suppress(OSError):
+                folder.rmdir()
+        raise

@@ -28,6 +28,7 @@ class Tested:
     threshold on so many runs; ``trials`` are those of all other runs. ``epsilon`` holds for any
     mechanism, ``mu``, and ``epsilon_gaussian`` with it, for one whose trade-off curve is of
     Gaussian shape. ``refuted``: ``epsilon`` is above the ``claimed`` one; None without a claim.
+    ``reach`` is what ``epsilon`` would be had the test made no mistake: no run says more.
     """
 
     label: str
@@ -38,6 +39,12 @@ class Tested:
     epsilon: float
     mu: float
     epsilon_gaussian: float
+    reach: float
+
+    @property
+    def powerless(self) -> bool:
+        """Whether a test without a mistake would not have refuted the claim either."""
+        return math.isfinite(self.claimed) and self.reach <= self.claimed
 
     @property
     def refuted(self) -> bool | None:
@@ -98,6 +105,7 @@ def _tested(members: Sequence[Member]) -> Tested | None:
     return Tested(
         label_of(cell), len(members) // 2, example, trials, float(cell["epsilon"]),
         epsilon_of_trials(trials, delta, significance), mu, epsilon_of_mu(mu, delta),
+        epsilon_of_trials(Trials(trials.without, trials.with_, 0, 0), delta, significance),
     )  # fmt: skip
 
 

@@ -19,6 +19,8 @@ from dpsgd.experiment.record import finished
 from dpsgd.experiment.settings import read_cell
 from dpsgd.models.shape import DataShape
 
+FOLDER = "name the folder of runs: DIR, --runs-dir DIR or runs_dir=DIR"
+
 
 @dataclass(frozen=True)
 class Run:
@@ -83,6 +85,11 @@ def run_folder(run: Path, runs_dir: Path) -> Path:
     """Return the folder of a run, given it or the first digits of its key. Raises ConfigError."""
     if (run / schema.STATUS_FILE).exists() or (run / schema.LEDGER_FILE).exists():
         return run
+    if run.is_absolute() or len(run.parts) != 1:
+        why = "holds no run" if run.is_dir() else "there is no such folder"
+        raise ConfigError("run", run, why)
+    if not runs_dir.is_dir():
+        raise ConfigError("runs_dir", runs_dir, "is no folder", FOLDER)
     kinds = (schema.STATUS_FILE, schema.LEDGER_FILE)
     found = sorted({f.parent for kind in kinds for f in runs_dir.glob(f"{run.name}*/{kind}")})
     if len(found) == 1:

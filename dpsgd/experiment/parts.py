@@ -72,7 +72,7 @@ def build_as(cls: type[T], values: Mapping[str, Any], key: str) -> T:
         if name not in fields:
             raise ConfigError(
                 _join(key, name), value,
-                f"no such key; allowed are {', '.join(fields)}{did_you_mean(name, fields)}",
+                f"no such key{did_you_mean(name, fields)}; allowed are {', '.join(fields)}",
                 "" if cls.__module__.startswith("dpsgd.") else OF_ANOTHER_OPTION,
             )  # fmt: skip
     missing = [name for name in declared.required if name not in values]
@@ -116,6 +116,12 @@ class _Typed:
         return {typing.get_origin(option): typing.get_args(option) for option in options}
 
     @functools.cached_property
+    def words(self) -> list[str]:
+        """The words that are allowed, where a field takes a few of them only."""
+        listed = self.origins.get(typing.Literal, ())
+        return [word for word in listed if isinstance(word, str)]
+
+    @functools.cached_property
     def adapter(self) -> pydantic.TypeAdapter[Any]:
         return pydantic.TypeAdapter(
             self.hint, config=pydantic.ConfigDict(arbitrary_types_allowed=True)
@@ -157,7 +163,8 @@ def _coerce(typed: _Typed, value: Any, key: str) -> Any:
         # Of a field that may be one of several kinds: each of these.
         told = dict.fromkeys(map(_in_words, [first] if where else [first, *others]))
         must = "must each be" if any(isinstance(p, int) for p in first["loc"]) else "must be"
-        raise ConfigError(_join(key, where), value, f"{must} {' or '.join(told)}") from None
+        meant = did_you_mean(str(value), typed.words) if isinstance(value, str) else ""
+        raise ConfigError(_join(key, where), value, f"{must} {' or '.join(told)}{meant}") from None
 
 
 def _in_words(error: Mapping[str, Any]) -> str:

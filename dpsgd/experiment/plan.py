@@ -16,6 +16,7 @@ from dpsgd.accounting import (
     check_certified,
     largest_steps,
 )
+from dpsgd.clipping.checks import LARGEST
 from dpsgd.errors import ConfigError, PrivacyError
 from dpsgd.experiment.decisions import check_affordable
 from dpsgd.experiment.prepared import Prepared
@@ -131,4 +132,10 @@ def check_scale(prepared: Prepared, sigma: float) -> None:
         state = rule.bind(groups, sigma, prepared.sampler.expected_units)
     except ConfigError as error:
         raise error.under("clip") from None
-    check_positive("scale", rule.scale(state), groups)
+    scales = check_positive("scale", rule.scale(state), groups)
+    std = max(scales) * sigma / prepared.sampler.expected_units
+    if std > LARGEST:
+        raise ConfigError(
+            "noise_multiplier", sigma, f"makes noise of {std:.1e}, and float32 holds no noise "
+            f"above {LARGEST:g}; lower it, or clip.norm",
+        )  # fmt: skip

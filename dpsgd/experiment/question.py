@@ -58,8 +58,8 @@ def _read(words: Sequence[str]) -> dict[str, str]:
         key, equals, value = word.partition("=")
         if key not in KEYS or not equals:
             raise ConfigError(
-                key, value or None, f"one of {', '.join(KEYS)}, as key=value"
-                f"{did_you_mean(key, KEYS)}",
+                key, value or None,
+                f"no such key{did_you_mean(key, KEYS)}; say one of {', '.join(KEYS)}, as key=value",
             )  # fmt: skip
         if key in given:
             raise ConfigError(key, value, "is there twice")

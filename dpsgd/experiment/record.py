@@ -18,6 +18,7 @@ import yaml
 
 from analysis import schema
 from dpsgd.accounting import format_epsilon
+from dpsgd.auditing.settings import NoAudit
 from dpsgd.data.bundle import Bundle, Split
 from dpsgd.errors import UnwritableError
 from dpsgd.experiment.allowed import Gate
@@ -167,7 +168,9 @@ def cell_row(plan: Plan, metrics: pd.DataFrame, seconds: Mapping[str, float]) ->
 
 
 def label(plan: Plan) -> str:
-    """Return a short name for people: ``per_layer C=1 ε=3 s0``, or ``baseline ε=∞ s0``."""
+    """Return a short name for people: ``per_layer C=1 ε=3 s0``, or ``baseline ε=∞ s0``; of an
+    audited run ``flat C=1 ε=3 audit=canaries s0``.
+    """
     return label_of(plan.prepared.cell, plan.epsilon)
 
 
@@ -175,8 +178,9 @@ def label_of(cell: Cell, reached: float | None) -> str:
     """Return :func:`label` of a cell that has ``reached`` an ε; None: its noise is not known yet,
     which matters where no ε is aimed for.
     """
+    audit = "" if isinstance(cell.audit, NoAudit) else f" audit={cell.audit.name}"
     if cell.settings.mechanism == "neither":
-        return f"baseline ε=∞ s{cell.settings.seed}"
+        return f"baseline ε=∞{audit} s{cell.settings.seed}"
     norm = getattr(cell.clip, "norm", None)
     unit = " per user" if cell.clip.unit == "user" and cell.clip.name != "user_level" else ""
     threshold = f" C={norm:g}" if norm is not None else ""
@@ -186,7 +190,7 @@ def label_of(cell: Cell, reached: float | None) -> str:
         epsilon = reached  # steps that were charged again take it beyond what was aimed for
     shown = "?" if epsilon is None else format_epsilon(epsilon)
     rule = f"{cell.clip.name}{unit}{threshold}{mechanism}"
-    return f"{rule} ε={shown} s{cell.settings.seed}"
+    return f"{rule} ε={shown}{audit} s{cell.settings.seed}"
 
 
 def _null(value: Any) -> Any:

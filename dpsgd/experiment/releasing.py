@@ -40,12 +40,12 @@ def check_release_settings(cell: Cell) -> None:
             "epsilon", settings.epsilon, f"must be a finite number above 0 {_WITH}: say what may "
             "be spent",
         )  # fmt: skip
-    if type(cell.telemetry) not in (Accounted, Off, Probe):
+    if not isinstance(cell.audit, NoAudit):
         raise ConfigError(
-            "telemetry", cell.telemetry.name,
-            f"must be accounted, off or probe {_WITH}: everything else may be raw",
-            "telemetry=accounted counts inside ε; telemetry=probe measures public records",
+            "audit", cell.audit.name,
+            f"must be none {_WITH}: audit the same settings in a run that is not released",
         )  # fmt: skip
+    _check_telemetry(cell)
     non_finite: Any = getattr(cell.engine, "non_finite", None)
     if non_finite != "drop":
         raise ConfigError(
@@ -56,11 +56,6 @@ def check_release_settings(cell: Cell) -> None:
         raise ConfigError(
             "sampling", cell.sampling.name,
             f"must be one of this project's {_WITH}, which draw by a cryptographic generator",
-        )  # fmt: skip
-    if not isinstance(cell.audit, NoAudit):
-        raise ConfigError(
-            "audit", cell.audit.name,
-            f"must be none {_WITH}: audit the same settings in a run that is not released",
         )  # fmt: skip
     _check_tracker(cell)
     _check_slices(cell)
@@ -116,6 +111,15 @@ def _check_tracker(cell: Cell) -> None:
             "tracker.uri", "(with a password)",
             f"must hold no password {_WITH}: config.yaml is published",
             "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD are read from the environment",
+        )  # fmt: skip
+
+
+def _check_telemetry(cell: Cell) -> None:
+    if type(cell.telemetry) not in (Accounted, Off, Probe):
+        raise ConfigError(
+            "telemetry", cell.telemetry.name,
+            f"must be accounted, off or probe {_WITH}: everything else may be raw",
+            "telemetry=accounted counts inside ε; telemetry=probe measures public records",
         )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -26,6 +27,9 @@ _TELEMETRY = {
     "probe": "clip fraction and kept: of validation records, not of training",
 }
 Lookup = dict[tuple[str, str, str, str], tuple[float | None, int]]
+WIDTH = 80
+DIGITS = 8
+"""How much of a run key names a cell: every program takes it so."""
 WIDEST = 27
 """Letters of a slice's name: what 80 columns leave."""
 CHECKPOINTS = 10
@@ -105,16 +109,19 @@ def _quick(plan: Plan, steps: int) -> float:
 
 
 def one_line(outcome: Outcome) -> str:
-    """Return a cell of a multirun in one line: its label, how it went, where it is."""
+    """Return a cell of a multirun in one line: its label, how it went, the start of its key.
+
+    A label that leaves no room for that within 80 columns has a line of its own.
+    """
     values = _lookup(outcome.cell["metrics"])
     accuracy = _text(values, "test", "all", "all", "accuracy", "{:.3f}")
     worst = _text(values, "test", "all", "all", "tail_worst", "{:.3f}")
     kept = _text(values, "train", "all", "all", "kept", "{:.0%}")
     before = "  (finished before)" if outcome.repeated else ""
-    return (
-        f"{outcome.cell['label']:28} accuracy {accuracy}  worst {worst}  kept {kept}  "
-        f"{outcome.folder.name}{before}"
-    )
+    label, key = outcome.cell["label"], outcome.folder.name[:DIGITS]
+    found = f"accuracy {accuracy}  worst {worst}  kept {kept}  {key}{before}"
+    room = WIDTH - len(found) - 1
+    return f"{label:{min(room, 28)}} {found}" if len(label) <= room else f"{label}\n  {found}"
 
 
 def print_outcome(console: Console, outcome: Outcome) -> None:
@@ -168,7 +175,7 @@ def _lines(outcome: Outcome, values: Lookup, ledger: dict[str, Any]) -> list[str
     if "step_released" in cell:
         lines.append(_decided(cell, ledger))
     if "audit_correct" in cell:
-        lines.append(audit_line(cell))
+        lines += textwrap.wrap(audit_line(cell), WIDTH, subsequent_indent="  ")
     steps = cell.get("steps_taken", cell["steps"])
     lines.append(
         _taken(cell, steps)

@@ -11,6 +11,7 @@ import torch
 
 from dpsgd.accounting import Accountant, Relation
 from dpsgd.auditing.settings import Audit, GradientAudit, NoAudit
+from dpsgd.clipping.checks import LARGEST
 from dpsgd.clipping.none import NoClipping
 from dpsgd.clipping.rule import ClipRule
 from dpsgd.data.bundle import DataSource
@@ -157,7 +158,7 @@ def read_cell(config: Mapping[str, Any], build: BuildPart = build_part) -> Cell:
         allowed = [*Settings.__dataclass_fields__, *GROUPS]
         raise ConfigError(
             unknown[0], roots[unknown[0]],
-            f"no such key; allowed are {', '.join(allowed)}{did_you_mean(unknown[0], allowed)}",
+            f"no such key{did_you_mean(unknown[0], allowed)}; allowed are {', '.join(allowed)}",
         )  # fmt: skip
     debug = _debug(config.get("debug"))
     if debug.common_noise and roots.get("release"):
@@ -207,6 +208,12 @@ def baseline(cell: Cell) -> Cell:
 def _check_together(cell: Cell) -> None:
     mechanism = cell.settings.mechanism
     _check_accountant(cell)
+    for key in ("lr", "baseline_lr"):
+        if getattr(cell.optim, key) > LARGEST:
+            raise ConfigError(
+                f"optim.{key}", getattr(cell.optim, key),
+                f"must be at most {LARGEST:g}: parameters are float32",
+            )  # fmt: skip
     check_release_settings(cell)
     _check_telemetry(cell)
     _check_audit(cell)

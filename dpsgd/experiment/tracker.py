@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from dpsgd.errors import folded
 from dpsgd.experiment.track.address import Address
 from dpsgd.experiment.track.single import expect, upload
 
@@ -85,7 +86,8 @@ class MlflowTracker:
 
 
 def _warn(address: Address, reason: str) -> None:
+    said = folded(f"MLflow: {reason}")
     log.warning(
-        "MLflow: %s. The run folder is complete all the same; push later: %s (tracker=none is "
-        "quieter)", reason, address.push_command,
+        "%s\nThe run folder is complete all the same (tracker=none is quieter); push later:\n  %s",
+        said, address.push_command,
     )  # fmt: skip

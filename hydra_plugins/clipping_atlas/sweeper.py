@@ -56,6 +56,7 @@ class CheckedSweeper(BasicSweeper):
         """
         from rich.console import Console  # noqa: PLC0415
 
+        from dpsgd.experiment.files import check_folder, leaving_nothing  # noqa: PLC0415
         from dpsgd.experiment.remembered import cache_of  # noqa: PLC0415
         from dpsgd.experiment.sweep.keys import RunKeys  # noqa: PLC0415
         from dpsgd.experiment.sweep.planned import told_apart  # noqa: PLC0415
@@ -64,11 +65,13 @@ class CheckedSweeper(BasicSweeper):
         from hydra_plugins.clipping_atlas._launchers import threads_and_workers  # noqa: PLC0415
 
         console, keys = Console(highlight=False), RunKeys()
-        plan = self._plan(arguments, keys)
-        runs = plan.cells[0].folder.parent
-        preflight(plan.missing, keys, cache_of(runs))
-        threads, workers = threads_and_workers(self._hydra.launcher, len(plan.missing))
-        print_preview(console, plan, keys, runs, workers or 1)
+        with leaving_nothing(Path(self._hydra.runtime.cwd, str(self._master.runs_dir))):
+            plan = self._plan(arguments, keys)
+            runs = plan.cells[0].folder.parent
+            check_folder(runs, "runs_dir")
+            preflight(plan.missing, keys, cache_of(runs))
+            threads, workers = threads_and_workers(self._hydra.launcher, len(plan.missing))
+            print_preview(console, plan, keys, runs, workers or 1)
         self._name(plan, arguments, runs)
         if plan.missing:
             missing = told_apart(plan.missing)

@@ -134,7 +134,7 @@ def test_a_folder_that_cannot_be_made_is_one_line():
     outcome = command("/proc/nothing")
     assert outcome.returncode == 2
     (line,) = outcome.stderr.splitlines()
-    assert line.startswith("/proc/nothing")
+    assert line.startswith("runs_dir=/proc/nothing: cannot be written to")
     with pytest.raises(ConfigError, match=r"runs_dir=/proc/nothing: cannot be written to"):
         tiny("/proc/nothing")
 

@@ -132,8 +132,8 @@ def test_a_multirun_is_one_epsilon_and_one_baseline(tmp_path):
 
 
 REFUSED = {
-    "clip=flta": r"clip=flta: no such option; choose one of",
-    "clip.nrom=1": "clip.nrom: no such key; allowed are",
+    "clip=flta": "clip=flta: no such option (did you mean 'flat'?); choose one of",
+    "clip.nrom=1": "clip.nrom: no such key (did you mean 'norm'?); allowed are",
     "clipp=flat": "clipp: no such key",
     "epsilon=-1": "epsilon=-1.0: must be",
     "epsilon=word": "epsilon=word: ",

@@ -30,17 +30,17 @@ def console(*, terminal):
 
 def test_a_cell_goes_from_running_to_its_end(tmp_path):
     following = Following(tmp_path / "runs", KEYS)
-    assert following.look() == States(0, 0, 0)  # and no folder yet
+    assert following.look() == States(0, 0, 0, 0)  # and no folder yet
     say(tmp_path / "runs", KEYS[0], "RUNNING")
     say(tmp_path / "runs", KEYS[1], "RUNNING")
-    assert following.look() == States(0, 2, 0)
+    assert following.look() == States(0, 2, 0, 0)
     say(tmp_path / "runs", KEYS[0], "FINISHED")
     say(tmp_path / "runs", KEYS[1], "FAILED")
-    assert following.look() == following.look() == States(1, 0, 1)
+    assert following.look() == following.look() == States(1, 0, 1, 0)
     say(tmp_path / "runs", KEYS[1], "RUNNING", attempts=2)
-    assert following.look() == States(1, 1, 0)
+    assert following.look() == States(1, 1, 0, 0)
     say(tmp_path / "runs", KEYS[1], "KILLED", attempts=2)
-    assert following.look() == States(1, 0, 1)
+    assert following.look() == States(1, 0, 1, 0)
 
 
 def test_what_folders_said_before_and_other_cells_do_not_count(tmp_path):
@@ -49,9 +49,9 @@ def test_what_folders_said_before_and_other_cells_do_not_count(tmp_path):
     say(tmp_path, "f" * 16, "RUNNING")
     (tmp_path / KEYS[2]).mkdir()
     following = Following(tmp_path, KEYS)
-    assert following.look() == States(0, 0, 0)
+    assert following.look() == States(0, 0, 0, 0)
     say(tmp_path, KEYS[0], "RUNNING", attempts=2)
-    assert following.look() == States(0, 1, 0)
+    assert following.look() == States(0, 1, 0, 0)
 
 
 def test_a_torn_status_is_looked_at_again(tmp_path):
@@ -60,9 +60,9 @@ def test_a_torn_status_is_looked_at_again(tmp_path):
     file = tmp_path / KEYS[0] / "status.json"
     whole = file.read_text()
     file.write_text(whole[:10])
-    assert following.look() == States(0, 0, 0)
+    assert following.look() == States(0, 0, 0, 0)
     file.write_text(whole)
-    assert following.look() == States(1, 0, 0)
+    assert following.look() == States(1, 0, 0, 0)
 
 
 def test_a_terminal_has_one_line_below_what_else_is_printed(tmp_path):
@@ -83,8 +83,8 @@ def test_a_log_file_has_a_line_at_a_tenth_and_no_control_letters(tmp_path, monke
     shown = console(terminal=False)
     lines = progress._Lines(shown, 20)
     for number in range(21):
-        lines.show(States(number, 1, 0))
-    lines.end(States(19, 0, 1))
+        lines.show(States(number, 1, 0, 0))
+    lines.end(States(19, 0, 1, 0))
     text = shown.file.getvalue()
     assert "\x1b" not in text
     assert "\r" not in text
@@ -96,8 +96,8 @@ def test_a_quick_sweep_leaves_one_line_in_a_log(tmp_path):
     shown = console(terminal=False)
     lines = progress._Lines(shown, 20)
     for number in range(21):
-        lines.show(States(number, 0, 0))
-    lines.end(States(20, 0, 0))
+        lines.show(States(number, 0, 0, 0))
+    lines.end(States(20, 0, 0, 0))
     assert shown.file.getvalue() == "20 of 20 finished, in 1 s\n"
 
 

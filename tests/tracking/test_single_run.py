@@ -57,7 +57,7 @@ def test_a_dead_server_delays_a_run_by_no_more_than_the_limit(
         began = time.monotonic()
         assert run(tmp_path / "a", tracker(uri)) is None
         assert time.monotonic() - began < 10.0
-    assert f"push later: python -m dpsgd.track push {tmp_path} --uri {uri}" in caplog.text
+    assert f"push later:\n  python -m dpsgd.track push {tmp_path} --uri {uri}" in caplog.text
     assert push(tmp_path, tracker()).copied == ("a",)
     assert held(tmp_path)["a"][0].info.status == "FINISHED"
 

@@ -77,7 +77,7 @@ def test_a_store_that_does_not_answer_delays_a_sweep_by_no_more_than_the_limit(
         assert time.monotonic() - began < 15.0
     (line,) = told
     assert "not there yet" in line
-    assert f"push later: python -m dpsgd.track push {runs}" in line
+    assert f"push later:\n  python -m dpsgd.track push {runs}" in line
 
 
 def test_a_sweep_that_is_killed_takes_its_pusher_along(runs):

@@ -109,6 +109,8 @@ def _bound(one: Mapping[str, Any]) -> str:
     verdict = "no ε is claimed"
     if claims:
         verdict = f"{refuted} of {claims} claims REFUTED" if refuted else "the claim is not refuted"
+        if not refuted and one.get("without_power") == claims:
+            verdict = "which so few guesses could not refute, were all of them right"
     sure = f"{1 - one['significance']:.0%}"
     return f"ε ≥{mean} {one['epsilon']:.3g} for any mechanism (confidence {sure}), {verdict}"
 

@@ -19,7 +19,8 @@ def memorisation(cell: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -
 
     An entry has ``audit``, ``runs`` (how many), ``own`` (whether it is of this run), ``values`` by
     slice and metric, ``epsilon``, the lower bound for any mechanism (null where coins bound
-    nothing), ``significance``, ``claims`` (how many runs claim an ε) and ``refuted`` (of how many).
+    nothing), ``significance``, ``claims`` (how many runs claim an ε), ``refuted`` (of how many)
+    and, if there are such, ``without_power`` (of how many all right guesses could not refute it).
     Siblings agree with the run in everything but the audit and the seed. Of several runs, values
     and bound are means, without an interval.
     """
@@ -38,13 +39,15 @@ def _entry(runs: list[Mapping[str, Any]], *, own: bool) -> dict[str, Any]:
     first = ordered[0]
     claims = [run["audit_refuted"] for run in ordered if run["audit_refuted"] is not None]
     bounds = [run["audit_epsilon"] for run in ordered if run["audit_epsilon"] is not None]
-    return {
+    entry = {
         "audit": first["audit"], "runs": len(ordered), "own": own,
         "values": _values(ordered) if first["audit"] in _OF_MODEL else [],
         "epsilon": sum(bounds) / len(bounds) if bounds else None,
         "significance": first["audit_significance"],
         "claims": len(claims), "refuted": sum(claims),
     }  # fmt: skip
+    without = sum(run.get("audit_could_refute") is False for run in ordered)
+    return entry | ({"without_power": without} if without else {})
 
 
 def _values(runs: list[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -10,6 +10,8 @@ from typing import Any
 from dpsgd.experiment.files import read_json, write_json
 
 FINISHED, FAILED, KILLED, NOT_RUN = "FINISHED", "FAILED", "KILLED", "NOT_RUN"
+STOPPED = "ended with the sweep"
+"""What is said of a cell that was running when its sweep was ended."""
 ELSEWHERE = "ELSEWHERE"
 """Another process has the cell."""
 
@@ -34,6 +36,11 @@ class Ended:
     def finished(self) -> bool:
         """Whether the cell's folder holds a finished run."""
         return self.status == FINISHED
+
+    @property
+    def stopped(self) -> bool:
+        """Whether nothing went wrong: its sweep was ended before it, or under it."""
+        return self.status == NOT_RUN or self.error == STOPPED
 
     def plain(self) -> dict[str, Any]:
         """Return it as plain data."""

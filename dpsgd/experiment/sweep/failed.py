@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from dpsgd.experiment.sweep.ended import ELSEWHERE, Ended
+from dpsgd.experiment.sweep.ended import ELSEWHERE, NOT_RUN, Ended
 from dpsgd.experiment.sweep.outcomes import outcome
 from dpsgd.experiment.sweep.planned import PlannedCell
 
@@ -44,24 +44,56 @@ def ends_of(
 def print_failed(
     console: Console, failed: Sequence[Failed], of: int, command: Sequence[str]
 ) -> None:
-    """Print a table of what did not finish, where to look, and the command that runs only that."""
+    """Print a table of what did not finish, where to look, and the command that runs only that.
+
+    Cells with the same fate are one row. Where nothing failed, and the sweep was only stopped, the
+    same command is all that is needed.
+    """
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("cell", max_width=30, overflow="fold")
     table.add_column("what happened", overflow="fold", ratio=1)
     table.add_column("folder", no_wrap=True)
-    for one in failed[:SHOWN]:
-        table.add_row(*map(escape, (one.cell.label, one.ended.error, one.cell.run_key)))
+    fates = _by_fate(failed)
+    for alike in fates[:SHOWN]:
+        table.add_row(*map(escape, _row(alike)))
     console.print(f"\n{len(failed)} of {of} cells did not finish:")
     console.print(table)
-    if len(failed) > SHOWN:
-        console.print(f"... and {len(failed) - SHOWN} more")
-    released = any(one.cell.cell.settings.release for one in failed)
+    left = sum(map(len, fates[SHOWN:]))
+    if left:
+        console.print(f"... and {left} more")
+    broken = [one for one in failed if not one.ended.stopped]
+    if not broken:
+        say(console, "None of them failed: the same command goes on with the rest")
+        return
+    released = any(one.cell.cell.settings.release for one in broken)
     kept = "traceback.private.txt" if released else "status.json"
     log = "log.private.txt" if released else "log.txt"
     say(console, f"A folder's {kept} has the traceback, its {log} the output:")
     say(console, f"  {failed[0].cell.folder.parent}")
     say(console, "Finished cells are kept: the same command runs the rest. Only these:")
     say(console, f"  {only(command, [one.cell.run_key for one in failed])}")
+
+
+def number(count: int, what: str) -> str:
+    """Return ``1 cell`` or ``3 cells``."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def _by_fate(failed: Sequence[Failed]) -> list[list[Failed]]:
+    """Return the cells with the same status and error together, in the order of the first."""
+    fates: dict[tuple[str, str], list[Failed]] = {}
+    for one in failed:
+        fates.setdefault((one.ended.status, one.ended.error), []).append(one)
+    return list(fates.values())
+
+
+def _row(alike: Sequence[Failed]) -> tuple[str, str, str]:
+    first = alike[0]
+    name = first.cell.label
+    if len(alike) > 1:
+        name = f"{number(len(alike), 'cell')}, first {name}"
+    folder = "–" if first.ended.status == NOT_RUN else first.cell.run_key
+    return name, first.ended.error, folder
 
 
 def only(command: Sequence[str], keys: Sequence[str]) -> str:

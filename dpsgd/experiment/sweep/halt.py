@@ -40,6 +40,13 @@ class Halt:
         leader = read_json(self.folder / "leader.json") or {}
         return leader["pid"] if leader.get("host") == socket.gethostname() else None
 
+    def began_before(self, file: Path) -> bool:
+        """Whether ``file`` was written since the sweep began; not, if it is not there."""
+        try:
+            return file.stat().st_mtime_ns >= (self.folder / "leader.json").stat().st_mtime_ns
+        except OSError:
+            return False
+
     def ask(self, what: str) -> None:
         """Ask for ``NO_MORE`` or ``NOW``. What was asked before is never weakened."""
         if self.asked() != NOW:

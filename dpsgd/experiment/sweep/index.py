@@ -51,6 +51,10 @@ class Index:
         self._rows |= {row.run_key: row for row in found}
         return {key: self._rows[key] for key in present if self._is_finished(key)}
 
+    def labels(self) -> dict[str, str]:
+        """Return what each cell that began is called, finished or not, as far as it was read."""
+        return {key: row.label for key, row in self._rows.items()}
+
     def since(self) -> list[IndexRow]:
         """Return the rows that were added since this object last read the file, in their order.
 

@@ -19,6 +19,7 @@ from dpsgd.experiment.sweep.ended import (
     FAILED,
     FINISHED,
     KILLED,
+    STOPPED,
     Ended,
     not_run,
     write_ended,
@@ -60,7 +61,7 @@ def _run(config: Mapping[str, Any], runs: Path, sweep: Path, job: str) -> Ended:
         )
         ended = _what_became(result, runs, log, release)
         if ended.error == Terminated.stopped_by and halt.asked() == NOW:
-            return replace(ended, error="ended with the sweep")
+            return replace(ended, error=STOPPED)
         return ended
     except Exception as error:
         with suppress(OSError), log.open("a", encoding="utf-8") as opened:

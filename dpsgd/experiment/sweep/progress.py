@@ -79,7 +79,7 @@ class _Living:
             BarColumn(bar_width=16), TextColumn("{task.description}"), console=console,
             transient=True,
         )  # fmt: skip
-        self._task = self._bar.add_task(_words(States(0, 0, 0), total, ""), total=total)
+        self._task = self._bar.add_task(_words(States(0, 0, 0, 0), total, ""), total=total)
         self._total = total
 
     def start(self) -> None:
@@ -105,7 +105,7 @@ class _Lines:
         """Say nothing: the preview has said what is going to happen."""
 
     def show(self, states: States) -> None:
-        tenth = (states.finished + states.failed) * TENTHS // self._total
+        tenth = (states.finished + states.failed + states.ended) * TENTHS // self._total
         now = time.monotonic()
         if tenth > self._tenth and now - self._said >= SAY_EVERY:
             self._said, self._tenth = now, tenth
@@ -118,10 +118,16 @@ class _Lines:
 
 def _words(states: States, total: int, left: str) -> str:
     words = [f"{states.finished} of {total} finished", f"{states.running} running"]
-    words += [f"{states.failed} failed"] if states.failed else []
+    words += _otherwise(states)
     return ", ".join([*words, left] if left else words)
 
 
 def _ended(states: States, total: int, seconds: float) -> str:
-    failed = f", {states.failed} failed" if states.failed else ""
-    return f"{states.finished} of {total} finished{failed}, in {duration(seconds)}"
+    words = [f"{states.finished} of {total} finished", *_otherwise(states)]
+    return ", ".join([*words, f"in {duration(seconds)}"])
+
+
+def _otherwise(states: States) -> list[str]:
+    """Say how many failed, and how many were ended before they were done."""
+    counts = (("failed", states.failed), ("ended", states.ended))
+    return [f"{count} {what}" for what, count in counts if count]

@@ -10,17 +10,21 @@ from typing import Any
 
 from analysis import schema
 from dpsgd.experiment.files import read_json
+from dpsgd.experiment.terminated import Terminated
 
 FINISHED, RUNNING = "FINISHED", "RUNNING"
+ASKED = (Terminated.stopped_by, KeyboardInterrupt.__name__)
+"""What a run is stopped by that nothing went wrong with."""
 
 
 @dataclass(frozen=True)
 class States:
-    """How many cells are finished, at work, and ended otherwise."""
+    """How many cells are finished, at work, failed, and ended by who asked them to."""
 
     finished: int
     running: int
     failed: int
+    ended: int
 
 
 class Following:
@@ -32,7 +36,7 @@ class Following:
     def __init__(self, runs: Path, keys: Collection[str]) -> None:
         self._runs, self._waiting = runs, set(keys)
         self._before = {key: _attempt(self._status(key)) for key in self._begun()}
-        self._finished, self._failed = 0, set[str]()
+        self._finished, self._failed, self._ended = 0, set[str](), set[str]()
 
     def look(self) -> States:
         """Return the states now; a cell that failed and was begun again is at work."""
@@ -46,9 +50,11 @@ class Following:
                 self._finished += 1
                 self._waiting.discard(key)
             running += state == RUNNING
-            ended = state not in (FINISHED, RUNNING)
-            (self._failed.add if ended else self._failed.discard)(key)
-        return States(self._finished, running, len(self._failed))
+            over = state not in (FINISHED, RUNNING)
+            asked = over and status.get("stopped_by") in ASKED
+            (self._failed.add if over and not asked else self._failed.discard)(key)
+            (self._ended.add if asked else self._ended.discard)(key)
+        return States(self._finished, running, len(self._failed), len(self._ended))
 
     def _begun(self) -> set[str]:
         try:

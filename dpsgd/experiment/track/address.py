@@ -44,14 +44,17 @@ class Address:
         return self.runs.resolve() / ".cache"
 
     def page(self, experiment_id: str) -> str:
-        """Return what to open, for people: an address, or a command and an address."""
+        """Return what to open, for people: an address, or a command and an address, each in lines
+        of its own that can be copied.
+        """
         view = f"/#/experiments/{experiment_id}/runs?{VIEW_QUERY}"
         if self.store.startswith(("http://", "https://")):
-            return f"MLflow: {without_password(self.store).rstrip('/')}{view}"
+            return f"MLflow:\n{without_password(self.store).rstrip('/')}{view}"
         store = shlex.quote(without_password(self.store))
         return (
-            f"MLflow: mlflow ui --backend-store-uri {store} --port 5000\n"
-            f"        http://127.0.0.1:5000{view}"
+            "MLflow: mlflow ui --port 5000 \\\n"
+            f"  --backend-store-uri {store}\n"
+            f"http://127.0.0.1:5000{view}"
         )
 
     @property

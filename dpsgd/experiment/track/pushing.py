@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from analysis import schema
+from dpsgd.errors import folded
 from dpsgd.experiment.files import read_json
 from dpsgd.experiment.track.address import Address
 from dpsgd.experiment.track.child import Child
@@ -49,7 +50,7 @@ def pushing(
         try:
             child = Child(_MODULE, address, {"name": name, "keys": list(keys)})
         except OSError as error:
-            log.warning("MLflow: %s; push later: %s", error, address.push_command)
+            log.warning("%s", _later(f"MLflow: {error}; push later:", address))
             yield
             return
         seconds = INTERRUPTED
@@ -69,10 +70,14 @@ def _finished(child: Child, address: Address, cells: int, seconds: float) -> str
         return address.page(answer["experiment_id"])
     left = (answer or child.seen).get("left", cells)
     error = (answer or {}).get("error")
-    return (
-        f"MLflow: {left} of {cells} cells are not there yet{f' ({error})' if error else ''}. "
-        f"All are in their folders; push later: {address.push_command}"
-    )
+    why = f" ({error})" if error else ""
+    what = f"MLflow: {left} of {cells} cells are not there yet{why}"
+    return _later(f"{what}. All are in their folders; push later:", address)
+
+
+def _later(why: str, address: Address) -> str:
+    """Return words within 80 columns, and the command in a line of its own."""
+    return f"{folded(why)}\n  {address.push_command}"
 
 
 def _by_itself(

@@ -10,10 +10,17 @@ import numpy as np
 import pandas as pd
 
 from analysis import schema
-from dpsgd.auditing.guesses import epsilon_of_guesses, gaussian_epsilon_of_guesses, guess
+from dpsgd.auditing.guesses import (
+    Guesses,
+    epsilon_of_guesses,
+    gaussian_epsilon_of_guesses,
+    guess,
+    refutes,
+)
+from dpsgd.auditing.power import all_right, reach
 from dpsgd.errors import ConfigError
 from dpsgd.experiment.audit_text import audit_line
-from dpsgd.experiment.audited import refuted_event
+from dpsgd.experiment.audited import claimed_curve
 from dpsgd.experiment.ledger.composed import composed_event
 from dpsgd.experiment.ledger.repeats import repeats_of
 from dpsgd.experiment.verify.finding import Findings
@@ -50,7 +57,10 @@ def check_audit(
     for name, bound in (
         ("audit_epsilon", epsilon_of_guesses),
         ("audit_epsilon_gaussian", gaussian_epsilon_of_guesses),
+        ("audit_reach", _reach),
     ):
+        if name not in cell:  # a run of before this was kept
+            continue
         found = bound(guesses, delta, significance)
         findings.near(name, _WHERE, found, cell[name], _SAME)
     if ledger["private"]:
@@ -62,7 +72,13 @@ def check_audit(
                 event = composed_event(ledger)
             except ConfigError:
                 return  # said where ε is computed again
-            again = refuted_event(
-                event, ledger["relation"], float(ledger["epsilon"]), guesses, significance
-            )
-            findings.equal("audit_refuted", _WHERE, again, cell["audit_refuted"])
+            curve = claimed_curve(event, ledger["relation"], float(ledger["epsilon"]))
+            for name, made in (
+                ("audit_refuted", guesses), ("audit_could_refute", all_right(guesses))
+            ):  # fmt: skip
+                if name in cell:
+                    findings.equal(name, _WHERE, refutes(made, curve, significance), cell[name])
+
+
+def _reach(guesses: Guesses, delta: float, significance: float) -> float:
+    return reach(guesses, delta, significance).largest
