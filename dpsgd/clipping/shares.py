@@ -23,7 +23,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from dpsgd.clipping.rule import check_above_zero
+from dpsgd.clipping.rule import check_above_zero, filled
 from dpsgd.errors import ConfigError
 
 COUNT_NOISE_SHARE = 0.05
@@ -110,7 +110,7 @@ def towards_quantile(threshold: Tensor, answer: Tensor, rate: float, quantile: f
     before: list[float] = threshold.tolist()
     told: list[float] = answer.tolist()
     moved = [_towards(c, b, rate, quantile) for c, b in zip(before, told, strict=True)]
-    return threshold.new_tensor(moved)
+    return filled(moved, threshold.dtype, threshold.device)
 
 
 def _towards(threshold: float, answer: float, rate: float, quantile: float) -> float:

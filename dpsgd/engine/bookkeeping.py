@@ -99,15 +99,10 @@ class RecordedGradients:
             rows = len(self.losses) if self.units is None else self.units.count
             return self.losses.new_zeros(rows, len(self.groups))
         with full_precision(self.losses):
-            names, *norms = ([],) if together is None else together.norms()
-            if settled:
-                names += settled
-                norms += [s.squared.sqrt().unsqueeze(1) for s in settled.values()]
-            columns = norms[0] if len(norms) == 1 else torch.cat(norms, dim=1)
-            if len(self.groups) == 1:
-                total = torch.linalg.vector_norm(columns, dim=1, keepdim=True)
+            if together is not None and not settled and len(self.groups) == 1:
+                total = together.joint_norms()
             else:
-                total = self._by_group(names, columns)
+                total = self._by_group(*self._by_parameter())
             wanted = torch.float64 if self.losses.dtype is torch.float64 else torch.float32
             return total if total.dtype is wanted else total.to(wanted)
 
@@ -126,8 +121,19 @@ class RecordedGradients:
                 found[name] = total if total.shape == shape else total.view(shape)
         return {n: found[n] if n in found else torch.zeros_like(v) for n, v in self.like.items()}
 
+    def _by_parameter(self) -> tuple[list[str], Tensor]:
+        """Return the names of the parameters with a gradient, and their norms as columns."""
+        settled, together = self.captured.settled, self.captured.together
+        names, *norms = ([],) if together is None else together.norms()
+        if settled:
+            names += settled
+            norms += [s.squared.sqrt().unsqueeze(1) for s in settled.values()]
+        return names, norms[0] if len(norms) == 1 else torch.cat(norms, dim=1)
+
     def _by_group(self, names: list[str], columns: Tensor) -> Tensor:
         """Return ``[units, groups]`` from the norms ``[units, parameters]`` of these parameters."""
+        if len(self.groups) == 1:
+            return torch.linalg.vector_norm(columns, dim=1, keepdim=True)
         index, groups = self.groups.index, len(self.groups)
         of_group = tuple([index[name] for name in names])
         if of_group == _all_twice(groups):  # as biases and weights of layers are

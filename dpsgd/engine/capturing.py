@@ -133,15 +133,16 @@ def _check_called(strategy: Strategy, called: set[str]) -> None:
 def _factor(losses: Tensor, rows: int, units: Units | None) -> Tensor:
     if losses.shape != (rows,):
         raise PrivacyError(f"losses of shape {tuple(losses.shape)} for {rows} rows")
-    if units is not None:
-        return units.factor(losses)
-    ones = _ones(rows, losses.dtype, losses.device)
-    if ones._version:  # a backward pass of somebody's own wrote into it
-        _ones.cache_clear()
-        ones = _ones(rows, losses.dtype, losses.device)
-    return ones
+    share = 1.0 if units is None else units.share
+    if isinstance(share, Tensor):
+        return share.to(losses)
+    alike = _alike(rows, share, losses.dtype, losses.device)
+    if alike._version:  # a backward pass of somebody's own wrote into it
+        _alike.cache_clear()
+        alike = _alike(rows, share, losses.dtype, losses.device)
+    return alike
 
 
 @lru_cache(maxsize=64)
-def _ones(rows: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    return torch.ones(rows, dtype=dtype, device=device)
+def _alike(rows: int, share: float, dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.full((rows,), share, dtype=dtype, device=device)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, Protocol, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -29,7 +30,7 @@ class Units:
         unit: ``[rows]`` int64, ascending, 0 … count−1.
         count: how many units; one without rows has gradient zero.
         share: what a row's loss is multiplied by before a unit's rows are added: one number, or
-            ``[rows]`` float64.
+            ``[rows]``, float64.
 
     """
 
@@ -69,15 +70,17 @@ class Units:
     @classmethod
     def of(cls, unit: Tensor, count: int, combine: Combine) -> Units:
         """Return units whose gradient is the ``sum`` or the ``average`` of their rows'."""
-        sizes, rows = torch.bincount(unit, minlength=count), unit.shape[0]
-        counts: list[int] = sizes.tolist()
-        longest = max(counts, default=0)
+        # NumPy, as it takes half the time on a few numbers.
+        counts, rows = np.bincount(unit.cpu().numpy(), minlength=count), unit.shape[0]
+        longest = int(counts.max(initial=0))
         share: float | Tensor = 1.0
         if combine == "average" and rows:
-            even = count * longest == rows
-            share = 1 / longest if even else sizes.double().reciprocal_().index_select(0, unit)
+            share = 1 / longest
+            if count * longest != rows:
+                each = torch.from_numpy(1 / np.maximum(counts, 1))  # no row is of a unit without
+                share = each.to(unit.device)[unit]
         units = cls(unit, count, share)
-        vars(units).update(sizes=sizes, longest=longest)  # not to be counted again
+        vars(units)["longest"] = longest  # not to be looked for again
         return units
 
     def factor(self, like: Tensor) -> Tensor:

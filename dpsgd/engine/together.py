@@ -52,17 +52,26 @@ class Together:
 
     def norms(self) -> tuple[list[str], Tensor]:
         """Return the parameters' names, and their ``[units, parameters]`` norms."""
-        layers, others = self.layers, self.others
-        outer, single = [(one.g, one.a) for one in layers], [*others.values()]
+        found, layers = self._measured(), self.layers
+        biases = [one.bias for one in layers if one.bias is not None]
+        names = [*biases, *[one.weight for one in layers], *self.others]
+        return names, found if self.units is None else found.sqrt()
+
+    def joint_norms(self) -> Tensor:
+        """Return the ``[units, 1]`` norms of all parameters together."""
+        found = self._measured()
         if self.units is None:
-            found = outer_norms(outer, single)
-        else:
-            found = of_units(outer, single, self.units).sqrt()
-        names = [*[one.bias for one in layers], *[one.weight for one in layers], *others]
-        there = [name for name in names if name is not None]
-        if len(there) < len(names):
-            found = found[:, [k for k, name in enumerate(names) if name is not None]]
-        return there, found
+            return torch.linalg.vector_norm(found, dim=1, keepdim=True)
+        return found.sum(1, keepdim=True).sqrt_()
+
+    def _measured(self) -> Tensor:
+        """Return ``[units, parameters]`` norms; where units have rows, squares of norms."""
+        layers = self.layers
+        outer, single = [(one.g, one.a) for one in layers], [*self.others.values()]
+        units = self.units
+        found = outer_norms(outer, single) if units is None else of_units(outer, single, units)
+        gone = {k for k, one in enumerate(layers) if one.bias is None}
+        return found[:, [k for k in range(found.shape[1]) if k not in gone]] if gone else found
 
     def weighted_sums(self, weights: Tensor, group_of: Mapping[str, int]) -> dict[str, Tensor]:
         """Σ_r w_rg·grad_r of every parameter, given ``[rows, groups]`` weights and the clip group
