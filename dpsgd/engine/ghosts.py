@@ -24,7 +24,7 @@ def of_units(outer: Outer, single: Sequence[Tensor], units: Units) -> Tensor:
     The terms cancel, so that below 1e-3 of (Σ_r ‖a_r‖‖g_r‖)² it is computed in float64, and the
     rounding of the float32 sum added.
     """
-    matrices = [*(g for g, _ in outer), *(a for _, a in outer), *single]
+    matrices = [*[g for g, _ in outer], *[a for _, a in outer], *single]
     pairs, dtype = len(outer), matrices[0].dtype
     if dtype == torch.float64:
         return _summed(matrices, pairs, units, dtype)[0]
@@ -69,11 +69,11 @@ def _products(matrices: Sequence[Tensor], pairs: int, units: Units, dtype: torch
     """Return ``[gradients, blocks, rows, rows]``: a block is a unit where units are of one length,
     else all rows are in one. Of the second ``pairs`` it is the product with those of the first.
     """
-    blocks = units.count if units.is_even else 1
+    blocks, longest = (units.count, units.longest) if units.is_even else (1, len(units.unit))
     if matrices[0].dtype is not dtype:
         matrices = [matrix.to(dtype) for matrix in matrices]
-    rows = [matrix.reshape(blocks, -1, matrix.shape[1]) for matrix in matrices]
-    found = torch.stack([torch.bmm(one, one.transpose(1, 2)) for one in rows])
+    split = [matrix.reshape(blocks, longest, -1) for matrix in matrices]
+    found = torch.stack([torch.bmm(one, one.transpose(1, 2)) for one in split])
     if pairs:
         both = found if len(matrices) == 2 * pairs else found.narrow(0, 0, 2 * pairs)
         first, second = both.chunk(2)

@@ -52,7 +52,7 @@ class Units:
     @cached_property
     def is_even(self) -> bool:
         """Whether every unit has as many rows."""
-        return self.count * self.longest == len(self.unit)
+        return self.count * self.longest == self.unit.shape[0]
 
     @cached_property
     def place(self) -> Tensor:
@@ -72,7 +72,7 @@ class Units:
         """Return units whose gradient is the ``sum`` or the ``average`` of their rows'."""
         # NumPy, as it takes half the time on a few numbers.
         counts, rows = np.bincount(unit.cpu().numpy(), minlength=count), unit.shape[0]
-        longest = int(counts.max(initial=0))
+        longest: int = max(counts.tolist(), default=0)
         share: float | Tensor = 1.0
         if combine == "average" and rows:
             share = 1 / longest

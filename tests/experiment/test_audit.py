@@ -121,12 +121,12 @@ def test_a_ledger_that_tells_of_another_audit_is_found(honest, tmp_path, kind):
     assert "audit" in [one.what for one in found]
 
 
-def test_half_the_noise_is_refuted(tmp_path, monkeypatch):
+def test_a_third_of_the_noise_is_refuted(tmp_path, monkeypatch):
     honest_noise = step_module.gaussian_noise
     monkeypatch.setattr(
         step_module, "gaussian_noise",
         lambda like, groups, std, source: honest_noise(
-            like, groups, [value / 2 for value in std], source
+            like, groups, [value / 3 for value in std], source
         ),
     )  # fmt: skip
     assert audited(tmp_path).cell["audit_refuted"] is True
