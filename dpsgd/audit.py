@@ -196,11 +196,13 @@ def _bound(value: float | None) -> str:
 
 
 def _bits(value: float | None, sign: str) -> str:
-    return "–" if value is None else f"{value:{sign}.2f}"
+    return "–" if value is None else f"{value:{sign}.2f}".replace("-", "−")
 
 
 def _from_to(between: tuple[float, float] | None, sign: str) -> str:
-    return "–" if between is None else "–".join(f"{end:{sign}.2f}" for end in between)
+    if between is None:
+        return "–"
+    return (" to " if sign else "–").join(_bits(end, sign) for end in between)
 
 
 def _without_audit(cell: dict[str, Any]) -> str:
