@@ -86,7 +86,7 @@ def test_exposure_is_printed_by_slice_within_80_columns(tmp_path, capsys, monkey
     text = said([tmp_path / "one"], capsys)[1]
     assert "label 8" in text
     assert "2.50 1.00–4.00" in text
-    assert "+1.10 -0.20–+2.40" in text
+    assert "+1.10 −0.20 to +2.40" in text
     assert max(map(len, text.splitlines())) <= 80
 
 
