@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import torch
 from torch import Tensor, nn
@@ -133,16 +132,5 @@ def _check_called(strategy: Strategy, called: set[str]) -> None:
 def _factor(losses: Tensor, rows: int, units: Units | None) -> Tensor:
     if losses.shape != (rows,):
         raise PrivacyError(f"losses of shape {tuple(losses.shape)} for {rows} rows")
-    share = 1.0 if units is None else units.share
-    if isinstance(share, Tensor):
-        return share.to(losses)
-    alike = _alike(rows, share, losses.dtype, losses.device)
-    if alike._version:  # a backward pass of somebody's own wrote into it
-        _alike.cache_clear()
-        alike = _alike(rows, share, losses.dtype, losses.device)
-    return alike
-
-
-@lru_cache(maxsize=64)
-def _alike(rows: int, share: float, dtype: torch.dtype, device: torch.device) -> Tensor:
-    return torch.full((rows,), share, dtype=dtype, device=device)
+    # A new one every time: a backward pass may write into it.
+    return torch.ones_like(losses) if units is None else units.factor(losses)

@@ -13,7 +13,9 @@ from torch import Tensor
 
 from dpsgd.engine.gradients import Units
 from dpsgd.engine.lengths import Outer
-from dpsgd.engine.pieces import CANCELLATION, as_summed
+from dpsgd.engine.pieces import CANCELLATION, HIGHEST, ROUNDED, as_summed
+
+_ROUNDOFF = torch.finfo(torch.float32).eps / 2
 
 
 def of_units(outer: Outer, single: Sequence[Tensor], units: Units) -> Tensor:
@@ -22,7 +24,8 @@ def of_units(outer: Outer, single: Sequence[Tensor], units: Units) -> Tensor:
     ‖Σ_r v_r‖² of every ``single`` ``[rows, n]``.
 
     The terms cancel, so that below 1e-3 of (Σ_r ‖a_r‖‖g_r‖)² it is computed in float64, and the
-    rounding of the float32 sum added.
+    rounding of the float32 sum added; likewise where a row is longer than HIGHEST, whose partner's
+    squares may have underflowed. Otherwise the rounding of the products is added.
     """
     matrices = [*[g for g, _ in outer], *[a for _, a in outer], *single]
     pairs, dtype = len(outer), matrices[0].dtype
@@ -38,12 +41,19 @@ def of_units(outer: Outer, single: Sequence[Tensor], units: Units) -> Tensor:
 def _quick(
     matrices: Sequence[Tensor], pairs: int, units: Units, dtype: torch.dtype
 ) -> Tensor | None:
-    """Return what ``of_units`` does, or None if terms cancel."""
+    """Return what ``of_units`` does, or None if terms cancel or a row is too long."""
+    both = _products(matrices, units, dtype)
+    if (
+        not float(both.max()) <= HIGHEST**2
+    ):  # the largest products are those of rows with themselves
+        return None
+    both = _multiplied(both, pairs)
     if not units.is_even:
-        found, terms = _summed(matrices, pairs, units, dtype)
+        found, terms = _added(both, units)
+        found = found.add_(terms, alpha=ROUNDED * _ROUNDOFF)
         return None if bool((found < CANCELLATION * terms).any()) else found
     # The sum, and how far it is above that share of its terms, by one product.
-    both = _products(matrices, pairs, units, dtype).view(-1, units.longest**2)
+    both = both.view(-1, units.longest**2)
     found = torch.mm(both, _sum_and_rest(units.longest, dtype, both.device))
     if not float(found.min()) >= 0:  # nor if one is NaN
         return None
@@ -53,8 +63,11 @@ def _quick(
 def _summed(
     matrices: Sequence[Tensor], pairs: int, units: Units, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
+    return _added(_multiplied(_products(matrices, units, dtype), pairs), units)
+
+
+def _added(both: Tensor, units: Units) -> tuple[Tensor, Tensor]:
     """Return ``[units, gradients]`` sums, and the squares of their terms' lengths."""
-    both = _products(matrices, pairs, units, dtype)
     lengths = both.diagonal(dim1=2, dim2=3).sqrt()
     if units.is_even:
         found, terms = both.sum((2, 3)).T, lengths.sum(2).T
@@ -65,26 +78,32 @@ def _summed(
     return found.clamp_min_(0.0), terms.square()
 
 
-def _products(matrices: Sequence[Tensor], pairs: int, units: Units, dtype: torch.dtype) -> Tensor:
-    """Return ``[gradients, blocks, rows, rows]``: a block is a unit where units are of one length,
-    else all rows are in one. Of the second ``pairs`` it is the product with those of the first.
+def _products(matrices: Sequence[Tensor], units: Units, dtype: torch.dtype) -> Tensor:
+    """Return ``[matrices, blocks, rows, rows]``: a block is a unit where units are of one length,
+    else all rows are in one.
     """
     blocks, longest = (units.count, units.longest) if units.is_even else (1, len(units.unit))
     if matrices[0].dtype is not dtype:
         matrices = [matrix.to(dtype) for matrix in matrices]
     split = [matrix.reshape(blocks, longest, -1) for matrix in matrices]
-    found = torch.stack([torch.bmm(one, one.transpose(1, 2)) for one in split])
+    return torch.stack([torch.bmm(one, one.transpose(1, 2)) for one in split])
+
+
+def _multiplied(products: Tensor, pairs: int) -> Tensor:
+    """Multiply the second ``pairs`` by the first, in place, and return all."""
     if pairs:
-        both = found if len(matrices) == 2 * pairs else found.narrow(0, 0, 2 * pairs)
+        both = products if len(products) == 2 * pairs else products.narrow(0, 0, 2 * pairs)
         first, second = both.chunk(2)
         second.mul_(first)
-    return found
+    return products
 
 
 @lru_cache(maxsize=64)
 def _sum_and_rest(rows: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Return ``[rows², 2]``: the sum of a block's products, and that less CANCELLATION times
-    rows·Σ_r ‖a_r‖²‖g_r‖², which is at least the square of their terms' lengths.
+    """Return ``[rows², 2]``, with L² = rows·Σ_r ‖a_r‖²‖g_r‖², which is at least the square of the
+    terms' lengths: the sum of a block's products and their rounding, ROUNDED·u·L², and the sum less
+    CANCELLATION·L².
     """
     own = torch.eye(rows, dtype=dtype, device=device).flatten()
-    return torch.stack([torch.ones_like(own), 1 - CANCELLATION * rows * own], dim=1)
+    rounding = ROUNDED * _ROUNDOFF * rows
+    return torch.stack([1 + rounding * own, 1 - CANCELLATION * rows * own], dim=1)

@@ -15,6 +15,8 @@ from torch import Tensor
 from dpsgd.engine.gradients import Units
 from dpsgd.engine.pieces import (
     CANCELLATION,
+    HIGHEST,
+    ROUNDED,
     HoldsBoth,
     Piece,
     as_summed,
@@ -23,6 +25,7 @@ from dpsgd.engine.pieces import (
     zeroed,
 )
 
+_ROUNDOFF = torch.finfo(torch.float32).eps / 2
 MOST_PADDING = 4
 """Units are padded to one length as long as that multiplies the rows by no more than this."""
 
@@ -56,7 +59,8 @@ class Outer(HoldsBoth):
             a, g = padded
         positions, p, q = a.shape[1], a.shape[2], g.shape[2]
         if positions == 1:
-            long, wide = torch.linalg.vector_norm(a, dim=2), torch.linalg.vector_norm(g, dim=2)
+            # In float64: a long g must not meet an a whose squares underflowed.
+            long, wide = (torch.linalg.vector_norm(x, dim=2, dtype=torch.float64) for x in (a, g))
             return (long * wide).square().flatten()
         if positions * (p + q) >= p * q or 2 * positions**2 >= p * q:
             return None
@@ -98,17 +102,29 @@ def products(a: Tensor, g: Tensor) -> Tensor:
 
 def ghost(a: Tensor, g: Tensor) -> Tensor:
     """Return Σ_{t,s} (a_t·a_s)(g_t·g_s) ``[units]``; its terms cancel, so that below 1e-3 of
-    (Σ_t ‖a_t‖‖g_t‖)² it is computed in float64, and the rounding of the float32 sum added.
+    (Σ_t ‖a_t‖‖g_t‖)² it is computed in float64, and the rounding of the float32 sum added. So are
+    all if a position is longer than HIGHEST, whose partner's squares may have underflowed. To the
+    others the rounding of the products is added.
     """
-    found, terms = _ghost(a, g)
+    own, other = torch.bmm(a, a.transpose(1, 2)), torch.bmm(g, g.transpose(1, 2))
     if a.dtype == torch.float64:
-        return found.clamp_min(0.0)
+        return _added(own.mul_(other))[0].clamp_min(0.0)
+    if not own.numel():
+        return own.sum((1, 2))
+    if not float(torch.maximum(own.max(), other.max())) <= HIGHEST**2:
+        return _exact(a, g).to(a.dtype)
+    found, terms = _added(own.mul_(other))
     again = torch.nonzero((found <= CANCELLATION * terms) & (terms > 0)).flatten()
+    found = found.add(terms, alpha=ROUNDED * _ROUNDOFF)
     if len(again):
-        exact, whole = _ghost(a[again].double(), g[again].double())
-        exact = as_summed(exact.clamp_min(0.0), whole)
-        found = found.index_copy(0, again, exact.to(found.dtype))
+        found = found.index_copy(0, again, _exact(a[again], g[again]).to(found.dtype))
     return found.clamp_min(0.0)
+
+
+def _exact(a: Tensor, g: Tensor) -> Tensor:
+    a, g = a.double(), g.double()
+    exact, whole = _added(torch.bmm(a, a.transpose(1, 2)).mul_(torch.bmm(g, g.transpose(1, 2))))
+    return as_summed(exact.clamp_min(0.0), whole)
 
 
 def sequences(units: Units, *values: Tensor) -> list[Tensor] | None:
@@ -128,9 +144,10 @@ def sequences(units: Units, *values: Tensor) -> list[Tensor] | None:
     ]
 
 
-def _ghost(a: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the sum, and the square of its terms' lengths, which the diagonals hold."""
-    both = torch.bmm(a, a.transpose(1, 2)).mul_(torch.bmm(g, g.transpose(1, 2)))
+def _added(both: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the sum of products ``[units, T, T]``, and the square of its terms' lengths, which the
+    diagonals hold.
+    """
     terms = both.diagonal(dim1=1, dim2=2).clamp_min(0.0).sqrt().sum(1).square()
     return both.sum((1, 2)), terms
 
