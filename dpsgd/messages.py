@@ -25,8 +25,8 @@ def explain(error: BaseException) -> str:
     several = re.match(r"Ambiguous value for argument '([^']+)'", str(error))
     if several:
         return (
-            f"{several[1]}: several values need -m, which trains a cell for each of them:\n"
-            f"  python -m dpsgd.run -m {several[1]}"
+            f"{several[1]}: several values need -m, which trains a cell for each of them: the same "
+            "command again, with -m"
         )
     if found:
         return f"{found[1]}: there is no such group or key; see python -m dpsgd.run --help"

@@ -15,6 +15,8 @@ ALONE = ("--help", "-h", "--hydra-help", "--version", "--resolve", "--run", "-r"
          "-m", "--shell-completion", "-sc", "--info", "-i")  # fmt: skip
 """Hydra's options that stand alone."""
 
+MANY = ("--multirun", "-m")
+
 INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
 """What ``--info`` may be told to show."""
 
@@ -50,7 +52,44 @@ def as_hydra_reads(arguments: Sequence[str]) -> list[str]:
             overrides.append(_runs_dir(word))
         else:
             raise _not_a_setting(word, _next(rest))
+    if any(option in MANY for option in options):
+        overrides = _beside_several(overrides)
     return options + overrides
+
+
+def _beside_several(overrides: Sequence[str]) -> list[str]:
+    """Return the overrides of a multirun, those of a group of several options as choices of one.
+
+    Hydra composes first without whatever has several values: ``clip.quantile=0.3`` beside
+    ``clip=adaptive,bounded_adaptive`` would be looked for in the group's default option.
+    """
+    parts = [word.partition("=") for word in overrides]
+    several = {key for key, _, value in parts if _has_several(value)}
+    return [
+        f"{key}=choice({value})"
+        if value and key.partition(".")[0] in several - {key} and not _has_several(value)
+        else f"{key}{equals}{value}"
+        for key, equals, value in parts
+    ]
+
+
+def _has_several(value: str) -> bool:
+    """Whether Hydra sweeps over the value: a comma outside brackets and quotes, or a function."""
+    if value.startswith(("choice(", "range(", "glob(", "interval(", "shuffle(", "sort(", "tag(")):
+        return True
+    depth, quote = 0, ""
+    for letter in value:
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "'\"":
+            quote = letter
+        elif letter in "([{":
+            depth += 1
+        elif letter in ")]}":
+            depth -= 1
+        elif letter == "," and not depth:
+            return True
+    return False
 
 
 def _next(rest: Iterator[str]) -> list[str]:

@@ -133,7 +133,8 @@ def _bars(axes: Axes, at: np.ndarray, parts: Sequence[dict[str, np.ndarray]], ea
                  edgecolor=style.PAPER, linewidth=0, gid=name, zorder=2)  # fmt: skip
         axes.vlines(at + offset, low, high, color=style.INK, linewidth=0.8, zorder=3)
     middle, low, high = told(FALL).T
-    estimates(axes, at + 0.41, middle, (low, high), _FALL_LOOKS, FALL)
+    beside = 0.41 if any(np.isfinite(told(name)).any() for name in EFFECTS) else 0.0
+    estimates(axes, at + beside, middle, (low, high), _FALL_LOOKS, FALL)
 
 
 def _limits(

@@ -97,3 +97,13 @@ def test_noise_of_another_budget_is_no_partner(tmp_path):
 def test_diagnostics_are_called_not_private(tmp_path):
     drawn = figure(table_of(tmp_path, *_four()))
     assert "diagnostic, not private (ε = ∞)" in caption(drawn)
+
+
+def test_the_whole_fall_stands_at_its_threshold_where_nothing_splits_it(tmp_path):
+    left_out = ("clip_only", "noise_only")
+    drawn = figure(table_of(tmp_path, *_four(norms=(0.5, 1.0), left_out=left_out)))
+    assert [x for x, _ in marks(titled(drawn, "Tail, by C"), "fall")] == [0.0, 1.0]
+    beside = figure(table_of(tmp_path / "all", *_four(norms=(0.5, 1.0))))
+    assert [x for x, _ in marks(titled(beside, "Tail, by C"), "fall")] == pytest.approx(
+        [0.41, 1.41]
+    )

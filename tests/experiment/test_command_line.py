@@ -27,6 +27,21 @@ def test_options_may_stand_anywhere(given, ordered):
 
 
 @pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        (["clip=a,b", "clip.x=0.3"], ["clip=a,b", "clip.x=choice(0.3)"]),
+        (["clip.x=[1,2]", "clip=choice(a)"], ["clip.x=choice([1,2])", "clip=choice(a)"]),
+        (["clip=a,b", "clip.x=1,2", "y=3"], ["clip=a,b", "clip.x=1,2", "y=3"]),
+        (["clip=a", "clip.x=0.3", "seed=0,1"], ["clip=a", "clip.x=0.3", "seed=0,1"]),
+        (["name='a,b'", "name.x=1"], ["name='a,b'", "name.x=1"]),
+    ],
+)
+def test_a_key_of_a_group_of_several_options_is_read_with_each_of_them(given, read):
+    assert as_hydra_reads(["-m", *given]) == ["-m", *read]
+    assert as_hydra_reads(given) == given
+
+
+@pytest.mark.parametrize(
     ("given", "ordered"),
     [
         (["--runs-dir", "there", "a=1"], ["runs_dir=there", "a=1"]),
@@ -62,7 +77,7 @@ def test_a_mistyped_setting_is_told_how_it_is_written(given, said):
 
 
 REFUSED = [
-    (["clip=flat,per_layer"], "  python -m dpsgd.run -m clip=flat,per_layer"),
+    (["clip=flat,per_layer"], "clip=flat,per_layer: several values need -m"),
     (["mechanism=clip"], "did you mean 'clip_only'?"),
     (["relation=replace"], "did you mean 'replace_one'?"),
     (["audit=canaries", "release=true"], "audit=canaries: must be none with release=true"),
