@@ -89,8 +89,8 @@ def _print_runs(console: Console, cells: Sequence[dict[str, Any]]) -> None:
         "for any mechanism, and for one whose trade-off curve is of Gaussian shape; at most: the "
         "larger of both, had all guesses been right. holds: so many right guesses do not refute "
         "the run's own privacy profile, which proves nothing. no power: nor would all of them, "
-        "right, so that more guesses are needed to say anything. –: ε is of users and the coins "
-        "are of their records, which bounds nothing"
+        "right, so that more guesses are needed to say anything. no claim: ε = ∞. –: ε is of "
+        "users and the coins are of their records, which bounds nothing"
     )
 
 
@@ -107,8 +107,8 @@ def _print_exposures(console: Console, found: Sequence[ExposedGroup]) -> None:
         for one in group.slices:
             table.add_row(
                 one.name if one.name == one.kind else f"{one.kind} {one.name}", str(one.canaries),
-                f"{one.exposure:.2f}", _from_to(one.between, ""), _bits(one.extrapolated, ""),
-                _bits(one.gap, "+"), _from_to(one.gap_between, "+"),
+                f"{one.exposure:.2f}", _from_to(one.between, ""), _signed(one.extrapolated, ""),
+                _signed(one.gap, "+"), _from_to(one.gap_between, "+"),
             )  # fmt: skip
         console.print(table)
     console.print(
@@ -187,22 +187,22 @@ def _against_others(by: pd.DataFrame) -> tuple[str, str, str]:
     gap = by.loc["membership_auc_gap"]
     if pd.isna(gap["value"]):  # too few examples on a side
         return "–", "–", "–"
-    p = "–" if pd.isna(gap["p"]) else f"{gap['p']:.1g}" if gap["p"] >= 1e-4 else "<1e-4"
-    return f"{gap['value']:+.2f}", f"{gap['lo']:+.2f}–{gap['hi']:+.2f}", p
+    p = "–" if pd.isna(gap["p"]) else f"{gap['p']:.2g}" if gap["p"] >= 1e-4 else "<1e-4"
+    return _signed(gap["value"], "+"), _from_to((gap["lo"], gap["hi"]), "+"), p
 
 
 def _bound(value: float | None) -> str:
     return "–" if value is None else f"{value:.3g}"
 
 
-def _bits(value: float | None, sign: str) -> str:
+def _signed(value: float | None, sign: str) -> str:
     return "–" if value is None else f"{value:{sign}.2f}".replace("-", "−")
 
 
 def _from_to(between: tuple[float, float] | None, sign: str) -> str:
     if between is None:
         return "–"
-    return (" to " if sign else "–").join(_bits(end, sign) for end in between)
+    return (" to " if sign else "–").join(_signed(end, sign) for end in between)
 
 
 def _without_audit(cell: dict[str, Any]) -> str:
