@@ -43,9 +43,8 @@ def _quick(
 ) -> Tensor | None:
     """Return what ``of_units`` does, or None if terms cancel or a row is too long."""
     both = _products(matrices, units, dtype)
-    if (
-        not float(both.max()) <= HIGHEST**2
-    ):  # the largest products are those of rows with themselves
+    # The largest products are those of rows with themselves.
+    if not float(both.max()) <= HIGHEST**2:
         return None
     both = _multiplied(both, pairs)
     if not units.is_even:
