@@ -12,10 +12,8 @@ import torch
 from torch import Tensor
 
 from dpsgd.engine.gradients import Units
-from dpsgd.engine.lengths import Outer
-from dpsgd.engine.pieces import CANCELLATION, HIGHEST, ROUNDED, as_summed
-
-_ROUNDOFF = torch.finfo(torch.float32).eps / 2
+from dpsgd.engine.lengths import HIGHEST, Outer
+from dpsgd.engine.pieces import CANCELLATION, ROUNDING, as_summed
 
 
 def of_units(outer: Outer, single: Sequence[Tensor], units: Units) -> Tensor:
@@ -49,7 +47,7 @@ def _quick(
     both = _multiplied(both, pairs)
     if not units.is_even:
         found, terms = _added(both, units)
-        found = found.add_(terms, alpha=ROUNDED * _ROUNDOFF)
+        found = found.add_(terms, alpha=ROUNDING)
         return None if bool((found < CANCELLATION * terms).any()) else found
     # The sum, and how far it is above that share of its terms, by one product.
     both = both.view(-1, units.longest**2)
@@ -100,9 +98,9 @@ def _multiplied(products: Tensor, pairs: int) -> Tensor:
 @lru_cache(maxsize=64)
 def _sum_and_rest(rows: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """Return ``[rows², 2]``, with L² = rows·Σ_r ‖a_r‖²‖g_r‖², which is at least the square of the
-    terms' lengths: the sum of a block's products and their rounding, ROUNDED·u·L², and the sum less
+    terms' lengths: the sum of a block's products and their rounding, ROUNDING·L², and the sum less
     CANCELLATION·L².
     """
     own = torch.eye(rows, dtype=dtype, device=device).flatten()
-    rounding = ROUNDED * _ROUNDOFF * rows
+    rounding = ROUNDING * rows
     return torch.stack([1 + rounding * own, 1 - CANCELLATION * rows * own], dim=1)

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from dpsgd.engine.gradients import Units
+from dpsgd.engine.lengths import HIGHEST
 from dpsgd.engine.pieces import (
     CANCELLATION,
-    HIGHEST,
-    ROUNDED,
+    ROUNDING,
     HoldsBoth,
     Piece,
     as_summed,
@@ -25,7 +25,6 @@ from dpsgd.engine.pieces import (
     zeroed,
 )
 
-_ROUNDOFF = torch.finfo(torch.float32).eps / 2
 MOST_PADDING = 4
 """Units are padded to one length as long as that multiplies the rows by no more than this."""
 
@@ -115,7 +114,7 @@ def ghost(a: Tensor, g: Tensor) -> Tensor:
         return _exact(a, g).to(a.dtype)
     found, terms = _added(own.mul_(other))
     again = torch.nonzero((found <= CANCELLATION * terms) & (terms > 0)).flatten()
-    found = found.add(terms, alpha=ROUNDED * _ROUNDOFF)
+    found = found.add(terms, alpha=ROUNDING)
     if len(again):
         found = found.index_copy(0, again, _exact(a[again], g[again]).to(found.dtype))
     return found.clamp_min(0.0)

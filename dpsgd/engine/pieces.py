@@ -15,11 +15,9 @@ from dpsgd.engine.gradients import Units
 
 CANCELLATION = 1e-3
 """Below this share of the summed terms a float32 norm is computed again in float64."""
-ROUNDED = 32
-"""A float32 ghost norm's square may lack so many times u of the square of its terms' lengths, which
-is added to it: found to be below 4."""
-HIGHEST = 1e6
-"""Up to this length of factors, what float32 loses to underflow is far below NORM_FLOOR."""
+ROUNDING = 32 * torch.finfo(torch.float32).eps / 2
+"""A float32 ghost norm's square may lack this share of the square of its terms' lengths, which is
+added to it: found to be below an eighth of it."""
 SUMMED = 4096
 """The most float32 terms of one unit whose rounding a norm makes up for, see ``as_summed``."""
 ADDED = 256
